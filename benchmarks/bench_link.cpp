@@ -49,6 +49,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
     return std::string{};
   });
   harness::Environment environment{ranks, harness::command_line(argc, argv)};
+  if (!ranks.host_ranks().all_local()) settings.clock_offset = environment.clock().offset;
   std::vector<harness::LinkMeasurement> measurements;
   engine::Checks checks;
   const comm::TransportChoice transport =

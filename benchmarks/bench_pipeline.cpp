@@ -60,7 +60,7 @@ std::vector<harness::SwitchingOutcome> run_all(engine::Ranks& ranks,
   return outcomes;
 }
 
-ExitCode run(const harness::PipelineOptions& options, const harness::PipelineSettings& settings) {
+ExitCode run(const harness::PipelineOptions& options, harness::PipelineSettings settings) {
   std::optional<engine::Ranks> made{std::in_place, engine::WatchdogOptions{settings.deadline}};
   harness::PipelineInput input = harness::prepare_input(*made, options, settings.planner);
   harness::place_ranks(made, input, settings);
@@ -80,12 +80,16 @@ ExitCode run(const harness::PipelineOptions& options, const harness::PipelineSet
   input.compute = settings.compute;
   harness::collectively([&] { harness::check_real_input(input); });
   if (options.adaptive) harness::keep_best(input);
+  input.sent = harness::choose_caps(ranks, input, settings);
   harness::Environment environment{ranks, options.command_line};
-  engine::EngineOptions engine = settings.engine;
+  engine::EngineOptions& engine = settings.engine;
   engine.run = input.scenario.run;
+  engine.payload = input.sent.caps.message;
+  engine.vector = input.sent.caps.vector;
+  if (!ranks.host_ranks().all_local()) engine.clock_offset = environment.clock().offset;
   const comm::TransportChoice transport =
       harness::take_transport(ranks, settings.transport, settings.compute.device);
-  const nlohmann::json before = harness::described(environment.before(), options, transport);
+  const nlohmann::json before = harness::described(environment.before(), options, input, transport);
   harness::PipelineOptions kept = options;
   kept.out = harness::traced_directory(options);
   harness::RunDirectory directory{ranks, input, kept, harness::info_of(input, options, before)};
@@ -97,7 +101,7 @@ ExitCode run(const harness::PipelineOptions& options, const harness::PipelineSet
                    environment, directory);
   });
   const Duration took = now() - began;
-  nlohmann::json after = harness::described(environment.after(), options, transport);
+  nlohmann::json after = harness::described(environment.after(), options, input, transport);
   if (!after.is_null()) after["iterations_ns"] = took.count();
   gpus.add_to(after);
   const harness::ReportWriter writer{input, options};

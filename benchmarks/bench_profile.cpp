@@ -1,8 +1,11 @@
 // What do blocks of a model cost on this device? CrossPipe 6.1: times and memory of F, D, W, B and
 // R of each stage and the time of a message, as a file of costs that scenarios include; below
 // them the times of (operator, shape, type).
+#include <optional>
+
 #include <nlohmann/json.hpp>
 
+#include "base/program/program.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/ranks/device_and_transport.hpp"
@@ -21,10 +24,17 @@ ExitCode run(const harness::ProfileSettings& options) {
   const comm::TransportChoice transport =
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), device);
   const std::unique_ptr<nn::TensorOps> math = harness::make_tensor_ops(device, ranks);
+  std::optional<Progress> progress;
+  const auto show = [&](int done, int total, const std::string& now) {
+    if (!ranks.is_first()) return;
+    if (!progress) progress.emplace("bench_profile", total);
+    progress->update(done, now);
+  };
   const harness::ModelProfile profile = harness::with_watchdog(ranks, [&] {
     return harness::profile_model(ranks, *math, input.scenario, input.schedule,
-                                  {input.rule, harness::deadline_of(options.deadline)});
+                                  {input.rule, harness::deadline_of(options.deadline), show});
   });
+  progress.reset();
   nlohmann::json after = environment.after();
   if (!after.is_null()) after["transport"] = harness::transport_json(transport);
   const std::string code = harness::on_rank0(ranks.world(), [&] {

@@ -48,19 +48,6 @@ before_queue() {
   )
 }
 
-# require_emulation_off NODES OPTIONS... of bench_collectives: links are emulated on one host alone.
-require_emulation_off() {
-  local before='' word
-  if (($1 < 2)); then return; fi
-  for word in "${@:2}"; do
-    case $before:$word in
-      --emulate:off | *:--emulate=off | --collectives:native | *:--collectives=native) return ;;
-    esac
-    before=$word
-  done
-  usage_error "collectives with emulated links run on one node, not on $1 (durations would compare clocks). Add --emulate off, or --nodes 1."
-}
-
 # can_resume OPTIONS...: does bench_pipeline take --resume beside these (docs/faults.md)?
 can_resume() {
   local before='' word

@@ -3,10 +3,10 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/version.hpp"
-#include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "planner/choose_schedules.hpp"
+#include "planner/collectives/grain.hpp"
 #include "planner/search/makespan.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/csv/csv.hpp"
@@ -75,7 +75,7 @@ std::vector<Row> rows_of(const Timeline& timeline) {
 Prediction prediction_of(const longhaul::Schedule& schedule, const longhaul::Scenario& scenario,
                          Comm comm) {
   if (const auto why = schedule::violation_but_memory(schedule, scenario)) fail("{}", *why);
-  const Plan plan = plan::lower(schedule, scenario, arrangement_of(comm));
+  const Plan plan = planner::lower_reported(schedule, scenario, arrangement_of(comm)).plan;
   Timeline timeline;
   plan::append_rows(timeline, plan, sim::simulate(plan), 0);
   const trace::IterationReport report =

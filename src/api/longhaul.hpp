@@ -48,7 +48,8 @@ public:
   [[nodiscard]] int replicas() const;
   [[nodiscard]] int microbatches() const;
   [[nodiscard]] std::vector<std::string> datacenters() const;
-  /// Index into datacenters() of each rank; rank = replica * stages + device.
+  /// Index into datacenters() of each rank; rank = replica * stages + device, unless the scenario
+  /// gives [parallel] tensor or order.
   [[nodiscard]] std::vector<int> placement() const;
 
   struct Data;

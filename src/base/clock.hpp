@@ -1,9 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "base/units.hpp"
 
@@ -31,9 +31,17 @@ public:
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
 
-  /// Of its open requests the one to decide first: since when it is ready, and its number, which
-  /// decides between equals.
-  using Request = std::pair<TimePoint, std::uint32_t>;
+  /// In this order an instant ends: sources say what their lanes do next, resources serve in order
+  /// of readiness, resources choose, versions are noted.
+  enum class Step : std::uint8_t { source, request, choice, version };
+  /// Of its open requests the one to decide first: since when it is ready (of a choice, its rank),
+  /// and its number, which decides between equals.
+  struct Request {
+    Step step = Step::request;
+    std::int64_t first = 0, second = 0;
+    std::uint32_t op = 0;
+    friend auto operator<=>(const Request&, const Request&) = default;
+  };
   [[nodiscard]] virtual std::optional<Request> first_request() = 0;
   /// Decides that one, and wakes who may go on thereby.
   virtual void decide_first() = 0;

@@ -11,7 +11,7 @@
 
 namespace longhaul {
 
-/// One rank of the run: rank = replica * stages + device (tensor parallelism lies inside costs).
+/// One rank of the run: Scenario::rank() numbers them.
 enum class Rank : std::int32_t {};
 /// A data-parallel copy of the pipeline.
 enum class ReplicaId : std::int32_t {};

@@ -83,4 +83,15 @@ static_assert(1_MiB / Bandwidth::unlimited() == Duration::zero());
   return Duration{std::llround(static_cast<double>(time.count()) * factor)};
 }
 
+/// `whole` at `position` of `length`: exact where both are equal, else to the nearest nanosecond.
+/// Ends of operators that are cut so add up to the block.
+[[nodiscard]] inline Duration portion(Duration whole, Duration position, Duration length) {
+  if (whole == length) return position;
+  if (length == Duration::zero()) return whole;
+  __extension__ using Wide = __int128;
+  const Wide half = length.count() / 2;
+  return Duration{static_cast<std::int64_t>(
+      (static_cast<Wide>(whole.count()) * position.count() + half) / length.count())};
+}
+
 }  // namespace longhaul

@@ -94,11 +94,18 @@ inline constexpr std::array kCollectiveFacts{LONGHAUL_COLLECTIVE_KINDS(LONGHAUL_
   return facts_of(kind).turn == CollectiveTurn::before_forward;
 }
 
-/// The kind of a row of a timeline: of a block, of a side of a message, or of a collective. Its
-/// values are the numbers in a trace.
+/// What a rank does beside its device: a task of its host's threads (an op that holds `workers`),
+/// or a copy (one that holds a `copy_engine`). X(enumerator, name, number in a trace).
+#define LONGHAUL_TASK_KINDS(X) X(host_task, "host_task", 15) X(copy, "copy", 16)
+LONGHAUL_LISTED_ENUM(TaskKind, LONGHAUL_TASK_KINDS);
+
+/// The kind of a row of a timeline: of a block, of a side of a message, of a collective, or of a
+/// task beside the device. Its values are the numbers in a trace.
 #define LONGHAUL_MESSAGE_SIDES(X) X(send, "send", 5) X(recv, "recv", 6)
 #define LONGHAUL_ROW_KINDS(X) \
-  LONGHAUL_BLOCK_KINDS(X) LONGHAUL_MESSAGE_SIDES(X) LONGHAUL_COLLECTIVE_KINDS(X)
+  LONGHAUL_BLOCK_KINDS(X)     \
+  LONGHAUL_MESSAGE_SIDES(X)   \
+  LONGHAUL_COLLECTIVE_KINDS(X) LONGHAUL_TASK_KINDS(X)
 LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
 
 #define LONGHAUL_ROW_OF_BLOCK(enumerator, ...) \
@@ -117,6 +124,10 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
 }
 #undef LONGHAUL_ROW_OF_COLLECTIVE
 
+[[nodiscard]] constexpr RowKind row_kind_of(TaskKind kind) {
+  return kind == TaskKind::copy ? RowKind::copy : RowKind::host_task;
+}
+
 [[nodiscard]] constexpr bool is_compute(RowKind kind) {
   for (const BlockKind each : every<BlockKind>())
     if (row_kind_of(each) == kind) return true;
@@ -125,8 +136,11 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
 [[nodiscard]] constexpr bool is_message(RowKind kind) {
   return kind == RowKind::send || kind == RowKind::recv;
 }
+[[nodiscard]] constexpr bool is_task(RowKind kind) {
+  return kind == RowKind::host_task || kind == RowKind::copy;
+}
 [[nodiscard]] constexpr bool is_collective(RowKind kind) {
-  return !is_compute(kind) && !is_message(kind);
+  return !is_compute(kind) && !is_message(kind) && !is_task(kind);
 }
 
 /// Legs of a message's way. A message that shares the WAN with its DP-cell (Schedule::cell) is cut
@@ -142,16 +156,39 @@ LONGHAUL_NUMBERED_ENUM(MessageLeg, LONGHAUL_MESSAGE_LEGS);
 #define LONGHAUL_NETWORK_LEVELS(X) X(node, "node") X(datacenter, "datacenter") X(wan, "wan")
 LONGHAUL_LISTED_ENUM(NetworkLevel, LONGHAUL_NETWORK_LEVELS);
 
+/// What a rank does: trains, or serves those that do. A controller decides, a decoder generates
+/// tokens, a load generator sends requests.
+#define LONGHAUL_RANK_ROLES(X) \
+  X(training, "training")      \
+  X(controller, "controller") X(decode, "decode") X(load_generator, "load-generator")
+LONGHAUL_LISTED_ENUM(RankRole, LONGHAUL_RANK_ROLES);
+
 /// What became of an op: it ran; it was withdrawn, since another did its work; it ran after its
-/// deadline. An open list: X(enumerator, name, number in a trace).
-#define LONGHAUL_OUTCOMES(X) X(ran, "ran", 0) X(withdrawn, "withdrawn", 1) X(late, "late", 2)
+/// deadline; it was skipped, for it could not have met its deadline or depends on one that did not
+/// run; its source never drew it. An open list: X(enumerator, name, number in a trace).
+#define LONGHAUL_OUTCOMES(X)   \
+  X(ran, "ran", 0)             \
+  X(withdrawn, "withdrawn", 1) \
+  X(late, "late", 2)           \
+  X(skipped, "skipped", 3) X(undrawn, "undrawn", 4)
 LONGHAUL_NUMBERED_ENUM(Outcome, LONGHAUL_OUTCOMES);
+[[nodiscard]] constexpr bool has_run(Outcome outcome) {
+  return outcome == Outcome::ran || outcome == Outcome::late;
+}
+
+/// How a lane or a resource picks the next of its ops: in the order that the plan states (of a
+/// resource without one: in order of readiness); of those that are ready when it is free the one
+/// with the least (ready, op id); or of these the one with the least (priority, op id). None is
+/// ever pre-empted, and what gets ready at that very instant takes part.
+#define LONGHAUL_SERVING(X) X(order, "order") X(arrival, "arrival") X(deadline, "deadline")
+LONGHAUL_LISTED_ENUM(Serve, LONGHAUL_SERVING);
 
 /// Resources that ops hold one at a time. `link` is that of an ordered pair
 /// of ranks, `shared_link` one that all messages of an ordered pair of datacenters share,
 /// `aggregate` all that such a pair has (Link::aggregate). `egress` and `ingress` are a node's
 /// interface to the WAN, `internal_out` and `internal_in` its interface inside its datacenter,
-/// `port_out` and `port_in` a rank's inside its node.
+/// `port_out` and `port_in` a rank's inside its node. `workers` are the threads of a rank's host
+/// that take its tasks, `copy_engine` moves what a device takes from its host or gives it.
 #define LONGHAUL_RESOURCE_KINDS(X) \
   X(device, "device")              \
   X(collective, "collective")      \
@@ -161,7 +198,9 @@ LONGHAUL_NUMBERED_ENUM(Outcome, LONGHAUL_OUTCOMES);
   X(egress, "egress")              \
   X(ingress, "ingress")            \
   X(internal_out, "internal-out")  \
-  X(internal_in, "internal-in") X(port_out, "port-out") X(port_in, "port-in")
+  X(internal_in, "internal-in")    \
+  X(port_out, "port-out")          \
+  X(port_in, "port-in") X(workers, "workers") X(copy_engine, "copy-engine")
 LONGHAUL_LISTED_ENUM(ResourceKind, LONGHAUL_RESOURCE_KINDS);
 
 /// The types of the numbers that layers work with and that collectives exchange: X(enumerator,

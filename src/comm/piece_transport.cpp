@@ -44,7 +44,8 @@ void PieceTransport::post_sends(const Way& way) {
     while (!payload.all_posted && payload.unsent < kMostUnsent) {
       const auto rest = payload.data.subspan(payload.posted);
       const std::size_t size = std::min(piece_, rest.size());
-      sent_.emplace(host_.send(way.first, way.second, rest.first(size)), way);
+      sent_.emplace(host_.send(way.first, way.second, rest.first(size)),
+                    std::pair{way, payload.request});
       ++payload.unsent;
       payload.posted += size;
       payload.all_posted = size < piece_;
@@ -78,9 +79,9 @@ void PieceTransport::advance(std::vector<Completion>& done) {
 /// False: it is none of ours.
 bool PieceTransport::take_piece(const Completion& completion, std::vector<Completion>& done) {
   if (const auto sent = sent_.find(completion.request); sent != sent_.end()) {
-    const Way way = sent->second;
+    const auto [way, payload] = sent->second;
     sent_.erase(sent);
-    piece_sent(way, done);
+    piece_sent(way, payload, done);
     return true;
   }
   const auto received = received_.find(completion.request);
@@ -91,14 +92,15 @@ bool PieceTransport::take_piece(const Completion& completion, std::vector<Comple
   return true;
 }
 
-/// Pieces leave in the order in which they were posted.
-void PieceTransport::piece_sent(const Way& way, std::vector<Completion>& done) {
+/// Pieces leave in the order in which they were posted; the host need not be done with them in
+/// that order: a small one is copied while a large one before it waits for its receive.
+void PieceTransport::piece_sent(const Way& way, RequestId payload, std::vector<Completion>& done) {
   goes_on_ = true;
   std::deque<Outgoing>& payloads = outgoing_.at(way);
-  Outgoing& first = payloads.front();
-  if (--first.unsent > 0 || !first.all_posted) return post_sends(way);
-  done.push_back({first.request, 0});
-  payloads.pop_front();
+  const auto of = std::ranges::find(payloads, payload, &Outgoing::request);
+  if (--of->unsent > 0 || !of->all_posted) return post_sends(way);
+  done.push_back({payload, 0});
+  payloads.erase(of);
   if (payloads.empty()) outgoing_.erase(way);
 }
 

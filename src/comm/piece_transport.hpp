@@ -69,7 +69,7 @@ private:
   void post_sends(const Way& way);
   void post_receive(const Way& way);
   bool take_piece(const Completion& completion, std::vector<Completion>& done);
-  void piece_sent(const Way& way, std::vector<Completion>& done);
+  void piece_sent(const Way& way, RequestId payload, std::vector<Completion>& done);
   void piece_received(const Way& way, std::size_t size, std::vector<Completion>& done);
 
   Transport& host_;
@@ -77,9 +77,12 @@ private:
   std::uint32_t next_request_ = 0;
   std::map<Way, std::deque<Outgoing>> outgoing_;
   std::map<Way, std::deque<Incoming>> incoming_;
-  std::unordered_map<RequestId, Way> sent_, received_;  ///< pieces under way, of the host
-  std::deque<Way> next_;                                ///< whose next piece can be received
-  bool goes_on_ = false;                                ///< a piece has come since the last look
+  /// Pieces that leave, of the host, and the payload that each belongs to: the host may be done
+  /// with them in any order.
+  std::unordered_map<RequestId, std::pair<Way, RequestId>> sent_;
+  std::unordered_map<RequestId, Way> received_;  ///< pieces that come: one of each way
+  std::deque<Way> next_;                         ///< whose next piece can be received
+  bool goes_on_ = false;                         ///< a piece has come since the last look
   std::vector<Completion> of_host_;
 };
 

@@ -1,6 +1,8 @@
 #include "device/cpu_devices.hpp"
 
+#include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -21,16 +23,52 @@ std::jthread start_blind_to_signals(Work&& work) {
 
 }  // namespace
 
+void TimedDevice::begin_iteration(int /*iteration*/) {
+  if (!overlap_.none()) slowed_.emplace(overlap_);
+}
+
+bool TimedDevice::slow_by(const plan::Overlap& overlap) {
+  overlap_ = overlap;
+  slowed_.reset();
+  return true;
+}
+
+void TimedDevice::message_holds(NetworkLevel level, TimePoint from, TimePoint to) {
+  if (!slowed_) return;
+  slowed_->add(level, from, to);
+  for (Running each : std::exchange(running_, {})) {
+    each.block.due = slowed_->end_of(each.block.begin, each.work);
+    add(each);
+  }
+}
+
 void TimedDevice::start(OpId op, TimePoint begin, Duration duration) {
-  LONGHAUL_ASSERT(!running_, "op {} starts while op {} runs", index(op), index(running_->op));
-  running_ = engine::FinishedBlock{op, begin + duration, kNever, begin};
+  engine::FinishedBlock block{op, begin + duration, kNever, begin};
+  if (slowed_) {
+    // No block begins before those that run.
+    TimePoint first = begin;
+    for (const Running& each : running_) first = std::min(first, each.block.begin);
+    slowed_->forget_before(first);
+    block.due = slowed_->end_of(begin, duration);
+  }
+  add({block, duration});
+}
+
+void TimedDevice::add(const Running& running) {
+  const auto place = std::ranges::find_if(
+      running_, [&](const Running& other) { return other.block.due <= running.block.due; });
+  running_.insert(place, running);
 }
 
 std::optional<engine::FinishedBlock> TimedDevice::finished(TimePoint at) {
-  if (!running_ || at < running_->due) return std::nullopt;
-  const engine::FinishedBlock done = *running_;
-  running_.reset();
+  if (running_.empty() || at < running_.back().block.due) return std::nullopt;
+  const engine::FinishedBlock done = running_.back().block;
+  running_.pop_back();
   return done;
+}
+
+TimePoint TimedDevice::next_event() const {
+  return running_.empty() ? kNever : running_.back().block.due;
 }
 
 LayerDevice::LayerDevice(engine::BlockWork& work, const comm::HostRanks& host_ranks)

@@ -4,21 +4,36 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "comm/group/host_ranks.hpp"
+#include "device/slowed_time.hpp"
 #include "engine/device.hpp"
 
 namespace longhaul::device {
 
 /// Blocks that take their modelled time and no processor: the engine sleeps until they are over.
+/// Those of several lanes run beside each other.
 class TimedDevice final : public engine::Device {
 public:
+  void begin_iteration(int iteration) override;
+  [[nodiscard]] bool slow_by(const plan::Overlap& overlap) override;
+  void message_holds(NetworkLevel level, TimePoint from, TimePoint to) override;
   void start(OpId op, TimePoint begin, Duration duration) override;
   [[nodiscard]] std::optional<engine::FinishedBlock> finished(TimePoint at) override;
-  [[nodiscard]] TimePoint next_event() const override { return running_ ? running_->due : kNever; }
+  [[nodiscard]] TimePoint next_event() const override;
+  [[nodiscard]] bool runs_several() const override { return true; }
 
 private:
-  std::optional<engine::FinishedBlock> running_;
+  struct Running {
+    engine::FinishedBlock block;
+    Duration work{};  ///< at full speed
+  };
+  void add(const Running& running);
+
+  std::vector<Running> running_;  ///< by when they are due, the last first
+  plan::Overlap overlap_;
+  std::optional<SlowedTime> slowed_;  ///< of this iteration; where blocks slow beside messages
 };
 
 /// Computes blocks on a thread of its own, for as long as they take. At the end of a block it rings

@@ -7,6 +7,8 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/ids.hpp"
+#include "base/vocabulary.hpp"
+#include "plan/extras/extras.hpp"
 
 namespace longhaul::engine {
 
@@ -51,6 +53,14 @@ public:
   /// Number of unfinished blocks that it accepts. Above 1 it keeps them in order and stamps them;
   /// the engine then hands over the next one while one runs, and need not be quick.
   [[nodiscard]] virtual int depth() const { return 1; }
+  /// May it be given blocks of several lanes of its rank, which it runs beside each other?
+  [[nodiscard]] virtual bool runs_several() const { return false; }
+  /// From now on its blocks slow beside messages, by `overlap`. False: it cannot do that.
+  [[nodiscard]] virtual bool slow_by(const plan::Overlap& overlap) { return overlap.none(); }
+  /// A message of that level holds the rank from `from` to before `to`: told when that is known,
+  /// so mostly ahead.
+  virtual void message_holds(NetworkLevel /*level*/, TimePoint /*from*/, TimePoint /*to*/) {}
+
   /// Starts a block of `duration` that could have begun at `begin`, as far as the engine was late
   /// to notice. A device that takes several also gets blocks that may not begin before `begin`,
   /// which is then later than now: the device waits itself.

@@ -5,35 +5,49 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "comm/transport.hpp"
+#include "engine/arbitration.hpp"
 #include "engine/engine_parts.hpp"
+#include "engine/links/shared_mutex.hpp"
 #include "engine/payloads/synthetic_data_plane.hpp"
 #include "engine/verify.hpp"
+#include "plan/check_extras.hpp"
 
 namespace longhaul::engine {
 namespace {
 
-/// While it exists, the virtual clock, where there is one, has the links decide.
-class Arbitration {
-public:
-  explicit Arbitration(std::optional<Links>& links) : links_{links} {
-    if (virtual_clock() != nullptr && links_) virtual_clock()->add(*links_);
-  }
-  ~Arbitration() {
-    if (virtual_clock() != nullptr && links_) virtual_clock()->remove(*links_);
-  }
-  Arbitration(const Arbitration&) = delete;
-  Arbitration& operator=(const Arbitration&) = delete;
-
-private:
-  std::optional<Links>& links_;
-};
+/// The same plan, where ranks play all that it has.
+const Plan& playable(const Plan& plan) {
+  if (!plan::needs_event_player(plan)) return plan;
+  if (const char* feature = first_unplayed(plan))
+    fail("the plan of {} has {} (ranks do not play that yet). Simulate it.", plan.schedule,
+         feature);
+  return plan;
+}
 
 }  // namespace
+
+void EngineParts::slow_beside_messages() {
+  const plan::Overlap& overlap = state.plan.extras.overlap;
+  const bool can_slow = device.slow_by(overlap);
+  if (overlap.none()) return;
+  if (!can_slow)
+    fail(
+        "the plan of {} has computation that slows beside messages (blocks that take planned "
+        "times, without a GPU, play that; real ones take what they take). Use --compute timed on "
+        "--device cpu, or leave [overlap] out.",
+        state.plan.schedule);
+  if (!state.emulates())
+    fail(
+        "the plan of {} has computation that slows beside messages (without emulation none holds "
+        "a link). Use --emulate on, or leave [overlap] out.",
+        state.plan.schedule);
+  state.slowed = &device;
+}
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, EngineOptions options)
     : Engine{plan, ranks, device,
              std::make_unique<SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
-                                                  options.payload),
+                                                  options.payload, options.vector),
              options} {}
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<DataPlane> own,
@@ -44,7 +58,7 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<D
 
 Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_plane,
                EngineOptions options)
-    : plan_{plan},
+    : plan_{playable(plan)},
       ranks_{ranks},
       options_{std::move(options)},
       parts_{std::make_unique<EngineParts>(plan_, ranks_, device, data_plane, options_)} {
@@ -52,14 +66,14 @@ Engine::Engine(const Plan& plan, Ranks& ranks, Device& device, DataPlane& data_p
                   plan.ranks.size(), ranks.count());
   for (const Lane& lane : plan.lanes)
     if (lane.kind == OpKind::recv && lane.rank == ranks.self()) receives_ += lane.count;
+  if (options_.streams || plan::needs_event_player(plan)) make_player();
 }
 
 Engine::~Engine() { ranks_.watchdog().follow(nullptr); }
 
 /// Runs `work`; an error that this rank cannot go on from ends the run and names the op that
 /// failed.
-template <typename Work>
-void Engine::report_failures(Work&& work) {
+void Engine::report_failures(const std::function<void()>& work) {
   Watchdog& watchdog = ranks_.watchdog();
   try {
     work();
@@ -81,7 +95,8 @@ void Engine::report_failures(Work&& work) {
   }
 }
 
-IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
+/// What all iterations begin with, before the ranks meet.
+void Engine::begin_run(int iteration, const PlayedWeather& weather) {
   EngineState& state = parts_->state;
   comm::RankStatus& slot = ranks_.host_ranks().mine();
   state.iteration = iteration;
@@ -99,10 +114,23 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
   slot.iteration = iteration;
   ranks_.watchdog().follow(&state.ops.events());
   ranks_.watchdog().progress(now());
+}
+
+IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
+  EngineState& state = parts_->state;
+  if (parts_->player) {
+    IterationResult result;
+    run_stream(
+        {}, iteration, [&](const IterationResult& each) { result = each; }, weather);
+    return result;
+  }
+  begin_run(iteration, weather);
   report_failures([&] {
+    comm::RankStatus& slot = ranks_.host_ranks().mine();
     slot.phase = comm::Phase::barrier;
     barrier(0);
     slot.phase = comm::Phase::running;
+    const Arbitration arbitration{state.links ? &*state.links : nullptr};
     execute();
     slot.phase = comm::Phase::between;
     barrier(1);
@@ -121,14 +149,17 @@ IterationResult Engine::run(int iteration, const PlayedWeather& weather) {
           state.conditions.age(state.began),
           state.lateness,
           state.credit,
-          state.ops.last_end()};
+          state.ops.last_end(),
+          iteration};
 }
 
 void Engine::barrier(int which) {
   parts_->barrier = to_size(which);
   ArrivalBarrier& barrier = parts_->barriers[parts_->barrier];
   barrier.enter(now());
-  while (!barrier.complete()) {
+  // The home of a lease serves until all have let go of it.
+  const std::optional<Links>& links = parts_->state.links;
+  while (!barrier.complete() || (links && !links->idle())) {
     const std::uint32_t doorbell = ranks_.host_ranks().doorbell();
     if (!handle_completions(now())) wait(doorbell);
   }
@@ -136,9 +167,9 @@ void Engine::barrier(int which) {
 
 void Engine::execute() {
   EngineState& state = parts_->state;
-  const Arbitration arbitration{state.links};
   state.began = now();
   state.ops.begin_iteration(state.began);
+  if (state.links) state.links->begin_iteration();
   parts_->compute.begin_iteration();
   parts_->sends.begin_iteration();
   parts_->receives.begin_iteration();
@@ -180,18 +211,19 @@ bool Engine::handle_timers(TimePoint at) {
 /// now and then for safety: a timer alone does not need it.
 bool Engine::handle_completions(TimePoint at) {
   EngineParts& parts = *parts_;
+  const bool served = parts.state.links && parts.state.links->serve(at);
   const std::uint32_t doorbell = ranks_.host_ranks().doorbell();
   const comm::Transport& transport = ranks_.transport();
   const bool due = doorbell != parts.looked_at_doorbell || transport.wants_look() ||
                    transport.wants_polling() || parts.state.open_transfers > 0 ||
                    at < parts.awake_until || at - parts.looked >= kSafetyLook;
-  if (!due) return false;
+  if (!due) return served;
   parts.looked_at_doorbell = doorbell;
   parts.looked = at;
   parts.completions.clear();
   ranks_.transport().advance(parts.completions);
   const bool goes_on = transport.wants_look();  // with the pieces of a payload
-  if (parts.completions.empty() && !goes_on) return false;
+  if (parts.completions.empty() && !goes_on) return served;
   parts.poll = kShortestPoll;
   const TimePoint seen = now();
   for (const comm::Completion& completion : parts.completions) dispatch(completion, seen);
@@ -201,6 +233,8 @@ bool Engine::handle_completions(TimePoint at) {
 
 void Engine::dispatch(const comm::Completion& completion, TimePoint at) {
   EngineParts& parts = *parts_;
+  if (parts.state.links && parts.state.links->took(completion, at)) return;
+  if (parts.player && parts.player->took(completion, at)) return;
   const auto found = parts.state.expected.find(completion.request);
   if (found == parts.state.expected.end()) return;  // of an engine before
   const Expected what = found->second;

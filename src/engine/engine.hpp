@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "engine/credit/shadow_time.hpp"
 #include "engine/device.hpp"
@@ -13,6 +15,7 @@
 namespace longhaul::engine {
 
 struct EngineParts;
+struct PlayedOps;
 
 /// The result of one iteration on one rank. Times are stamps of this host's clock, of this rank's
 /// ops alone.
@@ -23,11 +26,14 @@ struct IterationResult {
   std::int64_t transfers = 0;  ///< messages received
   Duration transfer_total{};   ///< real time of their transfers, by this rank's clock
   Duration transfer_longest{};
-  std::vector<WrongMessage> wrong{};  ///< the first few that `checks` counts
-  Duration weather_age{};             ///< see LinkConditions::age: when this rank began
-  Lateness lateness{};                ///< of this rank's timers
-  CreditUse credit{};                 ///< of this rank's ops
-  ShadowTime end{};                   ///< of its last op, with and without credit
+  std::vector<WrongMessage> wrong{};     ///< the first few that `checks` counts
+  Duration weather_age{};                ///< see LinkConditions::age: when this rank began
+  Lateness lateness{};                   ///< of this rank's timers
+  CreditUse credit{};                    ///< of this rank's ops
+  ShadowTime end{};                      ///< of its last op, with and without credit
+  int iteration = 0;                     ///< of a stream
+  std::vector<Outcome> outcomes{};       ///< by op; empty: this rank's have all run
+  std::vector<std::int32_t> versions{};  ///< by op; empty: this rank's have none
 };
 
 /// Runs a plan on this rank, one thread and no waiting in calls: look at timers, device and
@@ -47,11 +53,25 @@ public:
   /// one, is the same on all ranks; warm-up iterations are below 0.
   IterationResult run(int iteration, const PlayedWeather& weather = {});
 
+  using StreamSink = std::function<void(const IterationResult&)>;
+  /// Collective: all ranks meet, run the plan on as the stream says, and meet again when its last
+  /// iteration is over. Each iteration is handed over when this rank's ops of it are, in order,
+  /// with times that are stamps as of run(); checks and costs are those since the one before.
+  /// `first` numbers the first iteration, for payloads and weather. Without EngineOptions::streams
+  /// the first call makes what it needs.
+  void run_stream(const plan::Stream& stream, int first, const StreamSink& sink,
+                  const PlayedWeather& weather = {});
+  /// Iterations of a stream that were in memory at a time.
+  [[nodiscard]] std::size_t most_live_iterations() const;
+
 private:
   Engine(const Plan& plan, Ranks& ranks, Device& device, std::unique_ptr<DataPlane> own,
          EngineOptions options);
-  template <typename Work>
-  void report_failures(Work&& work);
+  void report_failures(const std::function<void()>& work);
+  void begin_run(int iteration, const PlayedWeather& weather);
+  void make_player();
+  void play();
+  [[nodiscard]] IterationResult result_of(int iteration, PlayedOps ops);
   void barrier(int which);
   void execute();
   bool step();

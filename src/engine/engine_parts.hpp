@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "engine/compute_lane.hpp"
 #include "engine/engine.hpp"
 #include "engine/engine_state.hpp"
+#include "engine/plan_player.hpp"
 #include "engine/recv_lanes.hpp"
 #include "engine/send_lanes.hpp"
 
@@ -34,7 +36,12 @@ struct EngineParts {
         barriers{
             ArrivalBarrier{state, all_ranks(ranks.count()), state.tags.barrier(0), kNone<OpId>},
             ArrivalBarrier{state, all_ranks(ranks.count()), state.tags.barrier(1), kNone<OpId>}},
-        spins{has_core_for_each(ranks.host_ranks())} {}
+        spins{has_core_for_each(ranks.host_ranks())} {
+    slow_beside_messages();
+  }
+
+  /// Refuses what cannot: blocks that take what they take, and links that no one holds.
+  void slow_beside_messages();
 
   Device& device;
   EngineState state;
@@ -42,6 +49,7 @@ struct EngineParts {
   SendLanes sends;
   RecvLanes receives;
   CollectiveLanes collectives;
+  std::unique_ptr<PlanPlayer> player;      ///< of plans with extras, and streams; else nullptr
   std::array<ArrivalBarrier, 2> barriers;  ///< before and after the iteration
   std::size_t barrier = 0;                 ///< the one that goes on
   bool spins;

@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/ids.hpp"
 #include "comm/transport.hpp"
+#include "engine/device.hpp"
 #include "engine/links.hpp"
 #include "engine/links/link_conditions.hpp"
 #include "engine/op_states.hpp"
@@ -107,7 +108,9 @@ struct EngineState {
         relays{the_plan, the_ranks.self()},
         ops{the_plan, the_ranks},
         conditions{the_plan} {
-    if (emulates()) links.emplace(the_plan, the_ranks);
+    if (emulates())
+      links.emplace(the_plan, Links::Place{the_ranks, the_transport, tags.leases(), ops.events(),
+                                           options.clock_offset});
     if (options.marks) ops.show_marks();
   }
 
@@ -121,6 +124,11 @@ struct EngineState {
   [[nodiscard]] TimePoint begin_at(const Cause& cause, TimePoint at, Duration duration) const {
     if (cause.kind == BoundKind::start) return at;
     return std::clamp(cause.until, at - most_credit(options.credit, duration), at);
+  }
+  /// Tells the device, where its blocks slow beside messages.
+  void message_holds(OpId send, TimePoint begin) const {
+    if (slowed == nullptr) return;
+    slowed->message_holds(plan.level_of(send), begin, begin + conditions.hold(send, begin));
   }
   void expect(comm::RequestId request, Role role, OpId op) { expected[request] = {role, op}; }
 
@@ -147,6 +155,7 @@ struct EngineState {
   CreditUse credit;
   int open_transfers = 0;  ///< header seen, payload on its way
   std::unordered_map<comm::RequestId, Expected> expected;
+  Device* slowed = nullptr;   ///< this rank's, where its blocks slow beside messages
   OpId posted = kNone<OpId>;  ///< last given to the transport, and perhaps not expected yet
 };
 

@@ -1,53 +1,12 @@
 #include "engine/links.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
 namespace longhaul::engine {
 namespace {
-
-/// Marks the resources that sends of more than one rank hold. Throws Error where those ranks are on
-/// several hosts.
-std::vector<bool> find_shared(const Plan& plan, const comm::HostRanks& host_ranks) {
-  std::vector<Rank> user(plan.resources.size(), kNone<Rank>);
-  std::vector<bool> shared(plan.resources.size(), false);
-  for (const Lane& lane : plan.lanes) {
-    if (lane.kind != OpKind::send || lane.count == 0) continue;
-    for (const ResourceId id : plan.resources_of(lane.first)) {
-      Rank& other = user[index(id)];
-      if (other == kNone<Rank>) other = lane.rank;
-      if (other == lane.rank) continue;
-      shared[index(id)] = true;
-      if (host_ranks.host_of(other) != host_ranks.host_of(lane.rank))
-        fail(
-            "{} is shared by ranks {} and {} (on different hosts: its lease is kept in the memory "
-            "of one). Place the ranks of a datacenter on one host, or set sharing = \"pair\".",
-            plan.resources[index(id)].name, index(other), index(lane.rank));
-    }
-  }
-  return shared;
-}
-
-/// A set with one shared resource is asked for in the shared table as a whole, and any rank that
-/// uses part of it with it.
-std::vector<bool> find_shared_sets(const Plan& plan, std::vector<bool> shared) {
-  const std::size_t sets = plan.set_begin.size() - 1;
-  std::vector<bool> shared_set(sets, false);
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t set = 0; set < sets; ++set) {
-      const auto begin = plan.set_items.begin() + plan.set_begin[set];
-      const auto end = plan.set_items.begin() + plan.set_begin[set + 1];
-      if (shared_set[set] ||
-          std::none_of(begin, end, [&](ResourceId id) { return shared[index(id)]; }))
-        continue;
-      changed = shared_set[set] = true;
-      std::for_each(begin, end, [&](ResourceId id) { shared[index(id)] = true; });
-    }
-  }
-  return shared_set;
-}
 
 /// Sets that one lane alone holds, in its own order.
 std::vector<bool> find_lane_sets(const Plan& plan) {
@@ -62,37 +21,84 @@ std::vector<bool> find_lane_sets(const Plan& plan) {
   return lane_set;
 }
 
+std::vector<Rank> hosts_of_ranks(const comm::HostRanks& host_ranks) {
+  std::vector<Rank> hosts;
+  for (std::int32_t rank = 0; rank < host_ranks.ranks(); ++rank)
+    hosts.push_back(host_ranks.host_of(Rank{rank}));
+  return hosts;
+}
+
 }  // namespace
 
-Links::Links(const Plan& plan, const comm::HostRanks& host_ranks)
+Links::Links(const Plan& plan, const Place& place)
     : plan_{plan},
-      host_ranks_{host_ranks},
-      shared_set_{find_shared_sets(plan, find_shared(plan, host_ranks))},
+      place_{place},
+      homes_{find_lease_homes(plan, hosts_of_ranks(place.host_ranks))},
       lane_set_{find_lane_sets(plan)},
-      own_memory_(LinkTable::bytes(plan, host_ranks.self())) {
+      own_memory_(LinkTable::bytes(plan, place.host_ranks.self())),
+      words_{place.transport, place.tags, place.clock_offset},
+      client_{words_} {
+  const comm::HostRanks& host_ranks = place_.host_ranks;
   own_.emplace(plan, own_memory_.data(), true, host_ranks.self());
-  for (std::size_t i = 0; i < plan.lanes.size(); ++i)
-    if (plan.lanes[i].kind == OpKind::send && plan.lanes[i].rank == host_ranks.self())
-      lanes_.push_back(LaneId{static_cast<std::uint32_t>(i)});
-  if (std::ranges::find(shared_set_, true) == shared_set_.end()) return;
+  find_lanes();
+  if (std::ranges::find(homes_.shared, true) == homes_.shared.end()) return;
   shared_memory_ = std::make_unique<comm::SharedMemory>(host_ranks.host(), LinkTable::bytes(plan));
   shared_.emplace(plan, shared_memory_->data(), host_ranks.host().rank() == 0);
   host_ranks.host().barrier();
+  make_service();
+}
+
+void Links::find_lanes() {
+  for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
+    const Lane& lane = plan_.lanes[i];
+    if (lane.kind == OpKind::send && lane.count > 0 && lane.rank == place_.host_ranks.self() &&
+        !is_distant(lane.first))
+      lanes_.push_back(LaneId{static_cast<std::uint32_t>(i)});
+  }
+}
+
+/// For the lanes of ranks of other hosts whose home this rank is.
+void Links::make_service() {
+  std::vector<LeaseService::Client> clients;
+  for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
+    const Lane& lane = plan_.lanes[i];
+    if (lane.kind != OpKind::send || lane.count == 0 ||
+        home_of(lane.first) != place_.host_ranks.self() || place_.host_ranks.is_local(lane.rank))
+      continue;
+    auto client = std::ranges::find(clients, lane.rank, &LeaseService::Client::rank);
+    if (client == clients.end()) client = clients.insert(client, {lane.rank, 0, {}});
+    client->sends += lane.count;
+    client->lanes.push_back(LaneId{static_cast<std::uint32_t>(i)});
+    lanes_.push_back(client->lanes.back());
+  }
+  if (!clients.empty())
+    service_.emplace(plan_, *shared_, words_, place_.events, std::move(clients));
+}
+
+void Links::begin_iteration() {
+  if (service_) service_->begin_iteration();
 }
 
 std::optional<Links::Grant> Links::take(OpId send, TimePoint ready, TimePoint at) {
   Grant grant;
-  if (!table_of(send).take(send, grant)) return std::nullopt;
-  if (shared_set_[index(plan_.op(send).resources)]) {
-    const Duration late = std::max(Duration::zero(), at - std::max(ready, grant.free));
-    ++cost_.leases;
-    cost_.total += late;
-    cost_.longest = std::max(cost_.longest, late);
+  if (is_distant(send)) {
+    const auto lease = client_.take(send);
+    if (!lease) return std::nullopt;
+    grant = lease->grant;
+    cost_.add_words(lease->on_the_way);
+  } else if (!table_of(send).take(send, grant)) {
+    return std::nullopt;
   }
+  if (homes_.shared[index(plan_.op(send).resources)]) cost_.add(at - std::max(ready, grant.free));
   return grant;
 }
 
-void Links::request(OpId send, TimePoint ready) {
+void Links::request(OpId send, TimePoint ready, TimePoint at) {
+  if (is_distant(send)) {
+    has_asked_ = true;
+    place_.events.note(send, comm::OpEvent::posted);
+    return client_.ask(send, home_of(send), ready, at);
+  }
   // What no other lane wants needs no decision: others may become ready by it in this instant.
   if (virtual_clock() != nullptr && !lane_set_[index(plan_.op(send).resources)])
     return table_of(send).ask(send, ready);
@@ -101,17 +107,40 @@ void Links::request(OpId send, TimePoint ready) {
   wake_granted();
 }
 
-void Links::release(OpId send, TimePoint due, const ShadowTime& seen) {
+void Links::release(OpId send, TimePoint due, const ShadowTime& seen, TimePoint at) {
+  if (is_distant(send)) return client_.let_go(send, home_of(send), due, seen, at);
   granted_.clear();
   table_of(send).release(send, due, granted_, seen);
   wake_granted();
 }
 
-/// This rank looks by itself after it has asked; not where another thread decides for it.
-void Links::wake_granted() const {
-  for (const OpId granted : granted_)
-    if (plan_.rank_of(granted) != host_ranks_.self() || virtual_clock() != nullptr)
-      host_ranks_.ring_doorbell(plan_.rank_of(granted));
+/// Of ranks of other hosts the home is woken, which tells them. This rank looks by itself after it
+/// has asked; not where another thread decides for it.
+void Links::wake_granted() {
+  for (const OpId granted : granted_) {
+    const Rank rank = plan_.rank_of(granted);
+    const Rank woken = place_.host_ranks.is_local(rank) ? rank : home_of(granted);
+    if (woken != place_.host_ranks.self() || virtual_clock() != nullptr)
+      place_.host_ranks.ring_doorbell(woken);
+  }
+}
+
+bool Links::serve(TimePoint at) { return service_ && service_->tell_granted(at); }
+
+bool Links::took(const comm::Completion& completion, TimePoint at) {
+  std::optional<LeaseWords::Came> came;
+  if (!words_.take(completion, at, came)) return false;
+  if (!came) return true;
+  if (came->word.kind == LeaseWord::Kind::granted) {
+    client_.came(*came, at);
+    return true;
+  }
+  LONGHAUL_ASSERT(service_, "op {} is leased elsewhere", came->word.send);
+  granted_.clear();
+  service_->came(*came, at, granted_);
+  wake_granted();
+  (void)serve(at);
+  return true;
 }
 
 std::optional<Arbiter::Request> Links::first_request() {
@@ -126,7 +155,7 @@ std::optional<Arbiter::Request> Links::first_request() {
 void Links::decide_first() {
   const auto first = first_request();
   if (!first) return;
-  const OpId send{first->second};
+  const OpId send{first->op};
   granted_.clear();
   table_of(send).serve(send, granted_);
   wake_granted();

@@ -8,6 +8,7 @@
 #include "base/units.hpp"
 #include "engine/payloads/fault.hpp"
 #include "engine/payloads/message.hpp"
+#include "engine/payloads/sent_sizes.hpp"
 #include "scenario/scenario.hpp"
 
 namespace longhaul::engine {
@@ -16,13 +17,18 @@ enum class Emulation { on, off };
 
 struct EngineOptions {
   Emulation emulation = Emulation::on;
-  Bytes payload{64 << 10};  ///< cap on the bytes really sent for a message
-  Run run;                  ///< seed, noise and stragglers of blocks
+  Bytes payload{SendCaps{}.message};  ///< cap on the bytes really sent for a message
+  Bytes vector{SendCaps{}.vector};    ///< cap on what is kept of a collective's vector
+  Run run;                            ///< seed, noise and stragglers of blocks
   /// The most of a timer's lateness that is caught up: a block or hold that follows another begins
   /// where that one was due, not where the host woke us. Later than most_credit() stays late.
   Duration credit{std::chrono::milliseconds{1}};
+  /// Of this host's clock from rank 0's, where all ranks know theirs: leases of links between hosts
+  /// then count from when their words were sent, otherwise from when they are seen.
+  std::optional<Duration> clock_offset;
   std::optional<Fault> fault;
-  bool marks = false;  ///< ranges for a profiler (accelerator.hpp)
+  bool streams = false;  ///< makes what Engine::run_stream() needs with the engine
+  bool marks = false;    ///< ranges for a profiler (accelerator.hpp)
 };
 
 /// Credit for an op of that duration: at most 2% of it, so that a run cannot be made of credit.
@@ -65,6 +71,12 @@ struct LeaseCost {
   std::int64_t leases = 0;
   Duration total{};
   Duration longest{};
+  std::int64_t by_words = 0;  ///< of these, over messages to another host
+  Duration words_total{};     ///< request and grant on their way
+  Duration words_longest{};
+  /// One lease; known before it was free and wanted counts as at once.
+  void add(Duration late);
+  void add_words(Duration on_the_way);
   LeaseCost& operator+=(const LeaseCost& other);
 };
 

@@ -84,6 +84,7 @@ void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {
   const bool late = right && flight.header.waited_for_receiver != 0;
   state_.ops.started(recv, flight.start,
                      late ? state_.ops.ready_cause(recv) : Cause{at, send, BoundKind::dependency});
+  state_.message_holds(send, flight.start);
   receive_payload(flight);
 }
 

@@ -42,7 +42,7 @@ void SendLanes::go_ahead(OpId send, TimePoint at) {
 bool SendLanes::advance(TimePoint at) {
   bool moved = false;
   for (SendCursor& lane : lanes_) {
-    while (lane.next != lane.end && ask_next(lane)) moved = true;
+    while (lane.next != lane.end && ask_next(lane, at)) moved = true;
     while (!lane.asked.empty() && start_first(lane, at)) moved = true;
   }
   return moved;
@@ -50,7 +50,7 @@ bool SendLanes::advance(TimePoint at) {
 
 /// Asks for the link of the lane's head, if it is ready and its receiver too. By their readiness
 /// links serve, whatever its lane did.
-bool SendLanes::ask_next(SendCursor& lane) {
+bool SendLanes::ask_next(SendCursor& lane, TimePoint at) {
   const OpId send{lane.next};
   if (!lane.is_ready) {
     if (!state_.ops.is_ready(send)) return false;
@@ -64,7 +64,7 @@ bool SendLanes::ask_next(SendCursor& lane) {
                      BoundKind::rendezvous);
     causes.raise(lane.go_ahead_at);
   }
-  if (state_.emulates()) state_.links->request(send, lane.cause.until);
+  if (state_.emulates()) state_.links->request(send, lane.cause.until, at);
   lane.asked.push_back({send, lane.cause, causes});
   ++lane.next;
   lane.is_ready = false;
@@ -75,6 +75,7 @@ bool SendLanes::ask_next(SendCursor& lane) {
 /// Starts the first of those that have asked, if it has its link.
 bool SendLanes::start_first(SendCursor& lane, TimePoint at) {
   Asked& first = lane.asked.front();
+  if (is_full(lane)) return false;
   if (lane.last != kNone<OpId>) first.cause.raise(lane.last_start.seen, lane.last, BoundKind::lane);
   if (state_.emulates()) {
     const auto grant = state_.links->take(first.op, first.cause.until, at);
@@ -82,6 +83,8 @@ bool SendLanes::start_first(SendCursor& lane, TimePoint at) {
     if (grant->free > first.cause.until)
       first.cause.raise(grant->free, grant->holder, BoundKind::resource);
     first.causes.raise(grant->let_go);
+    // The clock was read before the grant was seen: no hold begins before the one that ended.
+    at = std::max(at, grant->let_go.seen);
   }
   if (lane.last != kNone<OpId>) first.causes.raise(lane.last_start);
   start(lane, first, at);
@@ -89,6 +92,15 @@ bool SendLanes::start_first(SendCursor& lane, TimePoint at) {
   lane.last_start = {at, at + first.causes.lag()};
   lane.asked.pop_front();
   return true;
+}
+
+/// Large payloads leave one after the other: no more of them take room than keep the way busy.
+bool SendLanes::is_full(const SendCursor& lane) const {
+  return std::ranges::count_if(flights_, [&](const auto& flight) {
+           return flight->op != kNone<OpId> && flight->unsent > 0 &&
+                  flight->payload.bytes.size() > kMadeAtOnce &&
+                  state_.plan.op(flight->op).lane == lane.lane;
+         }) >= kMostUnsent;
 }
 
 void SendLanes::start(const SendCursor& lane, const Asked& asked, TimePoint at) {
@@ -116,6 +128,7 @@ void SendLanes::start(const SendCursor& lane, const Asked& asked, TimePoint at) 
   flight.credit = nominal > Duration::zero() ? at - begin : Duration::zero();
   if (nominal > Duration::zero()) {
     state_.conditions.going_on(send, begin);
+    state_.message_holds(send, begin);
     state_.credit.add(flight.credit);
   }
   hold(flight, begin, by_transport ? Duration::zero() : nominal);
@@ -203,7 +216,7 @@ void SendLanes::finish_if_over(MessageInFlight& flight, TimePoint due, TimePoint
   flight.end.raise(at, flight.lag);  // also where nothing was sent or held
   state_.ops.set_lag(send, flight.end.lag());
   state_.ops.ended(send, at, due);
-  if (state_.emulates()) state_.links->release(send, due, flight.end);
+  if (state_.emulates()) state_.links->release(send, due, flight.end, at);
 }
 
 SendLanes::MessageInFlight& SendLanes::new_flight(OpId op) {

@@ -55,9 +55,10 @@ private:
     Payload payload;
   };
 
-  bool ask_next(SendCursor& lane);
+  bool ask_next(SendCursor& lane, TimePoint at);
   void expect_go_ahead(SendCursor& lane);
   bool start_first(SendCursor& lane, TimePoint at);
+  [[nodiscard]] bool is_full(const SendCursor& lane) const;
   void start(const SendCursor& lane, const Asked& asked, TimePoint at);
   void post(const MessageInFlight& flight, const cuda::LanePace& pace);
   void hold(MessageInFlight& flight, TimePoint begin, Duration nominal);

@@ -76,10 +76,25 @@ Lateness& Lateness::operator+=(const Lateness& other) {
   return *this;
 }
 
+void LeaseCost::add(Duration late) {
+  ++leases;
+  total += std::max(late, Duration::zero());
+  longest = std::max(longest, late);
+}
+
+void LeaseCost::add_words(Duration on_the_way) {
+  ++by_words;
+  words_total += on_the_way;
+  words_longest = std::max(words_longest, on_the_way);
+}
+
 LeaseCost& LeaseCost::operator+=(const LeaseCost& other) {
   leases += other.leases;
   total += other.total;
   longest = std::max(longest, other.longest);
+  by_words += other.by_words;
+  words_total += other.words_total;
+  words_longest = std::max(words_longest, other.words_longest);
   return *this;
 }
 

@@ -13,13 +13,17 @@ constexpr Duration kFinalSpin = std::chrono::microseconds{60};
 constexpr Duration kAlertSpin = std::chrono::microseconds{200};
 
 constexpr Duration kLongestPoll = std::chrono::milliseconds{1};
+/// While words on leases are expected of other hosts: each look that is late is a link idle.
+constexpr Duration kLongestLeasePoll = std::chrono::microseconds{200};
 
 }  // namespace
 
 /// Nothing moved: sleeps until something can, and sees to it that this is not forever.
 void Engine::wait(std::uint32_t doorbell) {
   const TimePoint at = now();
-  const TimePoint timer = std::min(parts_->state.timers.next(), parts_->device.next_event());
+  PlanPlayer* const player = parts_->player.get();
+  TimePoint timer = std::min(parts_->state.timers.next(), parts_->device.next_event());
+  if (player != nullptr) timer = std::min(timer, player->next_timer());
   const TimePoint hold_ends = end_of_hold(at);
   ranks_.watchdog().check(at, std::min(timer, hold_ends));
   // An op that an outage holds has a timer of its own, for which the watchdog would wait.
@@ -28,7 +32,10 @@ void Engine::wait(std::uint32_t doorbell) {
   // Virtual time does not pass while anyone looks out.
   const bool spins = parts_->spins && virtual_clock() == nullptr;
   if (spins && keeps_awake(at, timer)) return;
-  parts_->state.ops.publish_wait(parts_->compute.next());
+  if (player != nullptr)
+    player->publish_wait();
+  else
+    parts_->state.ops.publish_wait(parts_->compute.next());
   const TimePoint wake = spins && timer != kNever ? timer - kFinalSpin : timer;
   ranks_.host_ranks().sleep(doorbell, std::min({wake, hold_ends, next_look(at)}));
 }
@@ -68,9 +75,12 @@ TimePoint Engine::next_look(TimePoint at) {
   TimePoint look = std::min(at + kSafetyLook, ranks_.watchdog().expires(kNever));
   if (const Duration poll = parts_->device.poll_interval(); poll > Duration::zero())
     look = std::min(look, at + poll);
+  std::optional<Links>& links = parts_->state.links;
+  if (links && links->has_asked()) parts_->poll = kShortestPoll;
   if (ranks_.transport().wants_polling() || parts_->state.open_transfers > 0) {
     look = std::min(look, at + parts_->poll);
-    parts_->poll = std::min(parts_->poll * 2, kLongestPoll);
+    const bool leases = links && links->awaits_words();
+    parts_->poll = std::min(parts_->poll * 2, leases ? kLongestLeasePoll : kLongestPoll);
   }
   return look;
 }

@@ -31,7 +31,14 @@ std::string leg_suffix(MessageLeg leg) {
 std::string what(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
   switch (op.kind) {
-    case OpKind::compute: return to_text(op.block());
+    case OpKind::compute: {
+      const std::string block = is_optimizer_step(op)
+                                    ? fmt::format("optimizer's step of chunk {}", op.chunk)
+                                    : to_text(op.block());
+      const plan::OperatorStep* const step = plan.operator_of(op);
+      if (step == nullptr) return block;
+      return fmt::format("{} of {}", plan.operators->names[step->name], block);
+    }
     case OpKind::send: {
       const bool relayed = plan.owner_of(id) != plan.ranks[index(plan.rank_of(id))].replica;
       return fmt::format("{} {} to rank {}{}", relayed ? "relaying" : "send of",
@@ -56,6 +63,10 @@ bool Plan::crosses_datacenters(OpId id) const {
 std::string to_text(const Plan& plan, OpId id) {
   const Rank rank = plan.rank_of(id);
   const RankInfo& info = plan.ranks[index(rank)];
+  if (info.role != RankRole::training)
+    return fmt::format("rank {} ({}, {}): {}", index(rank),
+                       plan.datacenters[index(info.datacenter)], to_string(info.role),
+                       what(plan, id));
   const std::string replica =
       plan.replicas > 1 ? fmt::format(", replica {}", info.replica) : std::string{};
   return fmt::format("rank {} ({}, stage {}{}): {}", index(rank),

@@ -10,6 +10,8 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/vocabulary.hpp"
+#include "plan/extras/extras.hpp"
+#include "plan/operators/operator_lists.hpp"
 #include "plan/steps/collective_steps.hpp"
 #include "schedule/block.hpp"
 
@@ -19,11 +21,16 @@ namespace longhaul {
 #define LONGHAUL_ARRANGEMENTS(X) X(decoupled, "decoupled") X(grouped, "grouped")
 LONGHAUL_LISTED_ENUM(Arrangement, LONGHAUL_ARRANGEMENTS);
 
+/// What a compute op of a plan is: a block, or one of the operators below it.
+#define LONGHAUL_GRANULARITIES(X) X(blocks, "block") X(operators, "operator")
+LONGHAUL_LISTED_ENUM(Granularity, LONGHAUL_GRANULARITIES);
+
 /// Index into Plan's table of resource sets.
 enum class ResourceSetId : std::uint32_t {};
 
 /// An operation of a rank, done once. Compact: a plan may have 10^7 of them.
-///  - compute: `block()` takes `duration` on its device.
+///  - compute: `block()`, or one operator of it, takes `duration` on its device. Without a
+///    microbatch it is the optimizer's step on the weights of `chunk` (is_optimizer_step()).
 ///  - send, recv: two sides of one message, joined by `match`. The transfer starts when both sides
 ///    are ready and the send's resources are free; it holds them for the send's `duration` and
 ///    arrives the recv's `duration` (the latency) later. `block()` is the producer. A piece's wan
@@ -44,7 +51,9 @@ struct Op {
   MicrobatchId microbatch{-1};
   LaneId lane{};
   Rank peer = kNone<Rank>;
-  std::uint32_t match = 0;  ///< OpId of the other side, or index into Plan::collectives
+  /// OpId of the other side, or index into Plan::collectives. Of a block its OperatorListId, of an
+  /// operator 1 + its index into OperatorLists::steps; 0: nothing is known below it.
+  std::uint32_t match = 0;
   OpId after{};  ///< the only one that it depends on, or of several the position: Plan::after_of()
   ResourceSetId resources{};
   std::uint8_t piece = 0;   ///< which one of the message: the LocalDPRank of the ranks that take it
@@ -54,6 +63,7 @@ struct Op {
   Bytes size;  ///< message or collective: payload; compute: see TimelineRow::size_bytes
 
   [[nodiscard]] Block block() const { return {block_kind, part, parts, chunk, microbatch}; }
+  friend bool operator==(const Op&, const Op&) = default;
 };
 static_assert(sizeof(Op) <= 56);
 
@@ -68,6 +78,10 @@ static_assert(sizeof(Op) <= 56);
 [[nodiscard]] inline bool keeps_order(const Op& op) {
   return op.kind != OpKind::collective && !is_step(op);
 }
+/// Is it the step of the optimizer on the weights of a chunk? A W without a microbatch.
+[[nodiscard]] inline bool is_optimizer_step(const Op& op) {
+  return op.kind == OpKind::compute && number(op.microbatch) < 0;
+}
 /// The chunk field of the steps of Plan::stepped[collective].
 [[nodiscard]] inline ChunkId chunk_of_steps(std::size_t collective) {
   return ChunkId{-1 - static_cast<int>(collective)};
@@ -75,7 +89,10 @@ static_assert(sizeof(Op) <= 56);
 /// Index into Plan::stepped of a step.
 [[nodiscard]] inline std::size_t stepped_of(const Op& step) { return to_size(-1 - step.chunk); }
 
-/// An order: its ops start in turn. They have consecutive ids, from `first` on.
+/// An order: its ops start in turn, unless it chooses (`serve`). They have consecutive ids, from
+/// `first` on. A rank may have several lanes of any kind. Two lanes of kind compute that hold one
+/// device take turns on it; one that holds a resource of kind `workers` and capacity k has k of its
+/// ops run at a time. A lane that chooses is not an exclusion: what its ops hold is.
 struct Lane {
   std::string name;  ///< "compute", "send>3", "recv<3", "collective"
   OpKind kind = OpKind::compute;
@@ -83,10 +100,14 @@ struct Lane {
   Rank peer = kNone<Rank>;
   OpId first{};
   std::uint32_t count = 0;
+  Serve serve = Serve::order;
 };
 
-/// An exclusion: at most `capacity` holders at a time. Serves in order of readiness (ties: op id)
-/// unless `order` states one.
+/// An exclusion: at most `capacity` holders at a time. Serves in order of readiness (ties: op id),
+/// each from the instant on at which all that it needs is free of those served before it, unless
+/// `order` states one. One that chooses (`serve`) picks when it is free, among ops that have all
+/// else that they need; what its users hold beside it chooses by the same rule or is their lane's
+/// alone.
 struct Resource {
   std::string name;  ///< "device 3", "link 3>4", "link west>east", "egress west/0"
   ResourceKind kind = ResourceKind::device;
@@ -94,6 +115,7 @@ struct Resource {
   std::vector<OpId> order;  ///< of all its users that keeps_order(), where the plan states one
   /// How many lanes hold it. One: it is private to its lane, whose ops all hold the same set.
   std::uint32_t lanes = 0;
+  Serve serve = Serve::order;
 };
 
 /// A collective that is messages of the plan.
@@ -108,7 +130,9 @@ struct RankInfo {
   ReplicaId replica{};
   DeviceId device{};
   DatacenterId datacenter{};
-  std::int32_t node = 0;  ///< of its datacenter
+  std::int32_t node = 0;    ///< of its datacenter
+  std::int32_t tensor = 0;  ///< which of the ranks that share the device's stage
+  RankRole role = RankRole::training;
 };
 
 /// The ops of each rank with dependencies, bytes and peers. The same for simulator and ranks.
@@ -135,6 +159,9 @@ struct Plan {
   std::vector<std::uint32_t> set_begin;  ///< index: ResourceSetId; one more than sets at the end
   std::vector<std::vector<OpId>> collectives;  ///< of collectives that are one op: its members
   std::vector<SteppedCollective> stepped;      ///< those that are messages
+  std::shared_ptr<const plan::OperatorLists> operators;  ///< below its blocks; nullptr: not known
+  Granularity granularity = Granularity::blocks;
+  plan::PlanExtras extras;  ///< what few ops have
 
   [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(replicas); }
   [[nodiscard]] const Op& op(OpId id) const { return ops[index(id)]; }
@@ -149,6 +176,12 @@ struct Plan {
   [[nodiscard]] std::span<const ResourceId> resources_of(OpId id) const {
     const std::size_t set = index(op(id).resources);
     return {set_items.data() + set_begin[set], set_begin[set + 1] - set_begin[set]};
+  }
+  /// The operator that an op is; nullptr: it is none, but a block or no computation.
+  [[nodiscard]] const plan::OperatorStep* operator_of(const Op& of) const {
+    if (granularity != Granularity::operators || of.kind != OpKind::compute || of.match == 0)
+      return nullptr;
+    return &operators->steps[of.match - 1];
   }
   /// The replica whose block or message it is: a relay's ops serve the others of its cell.
   [[nodiscard]] ReplicaId owner_of(OpId id) const {

@@ -1,17 +1,17 @@
 #include "plan/rows.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/index.hpp"
 #include "base/random.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul::plan {
-namespace {
 
-/// The plan's own ids translated to the timeline's tables.
 PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
   PlanRows::Numbering numbers;
   numbers.schedule = trace::NameTable{timeline.schedules}.index_of(plan.schedule);
@@ -23,28 +23,83 @@ PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
   trace::NameTable resources{timeline.resources};
   for (const Resource& r : plan.resources) numbers.resource.push_back(resources.index_of(r.name));
   trace::NameTable collectives{timeline.collectives};
-  for (const SteppedCollective& each : plan.stepped)
-    numbers.collective.push_back(collectives.index_of(name_of(each)));
+  for (std::size_t i = 0; i < plan.stepped.size(); ++i)
+    numbers.collective.push_back(collectives.index_of(name_of(plan, i)));
+  if (plan.operators != nullptr) {
+    trace::NameTable operators{timeline.operators};
+    for (const std::string& name : plan.operators->names)
+      numbers.operators.push_back(operators.index_of(name));
+  }
   return numbers;
 }
 
-void append_range(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
+void PlanRows::set_operator(TimelineRow& row, const OperatorStep& step, ChunkId chunk) const {
+  row.layer = plan_->operators->layer_of(step, chunk);
+  row.operator_index =
+      numbers_ == nullptr ? static_cast<std::int32_t>(step.name) : numbers_->operators[step.name];
+  row.slice = step.slice;
+  row.slices = step.slices;
+}
+
+namespace {
+
+/// `results`: OpTimes or OpResults.
+void append_range(Timeline& timeline, const Plan& plan, const auto& results, int iteration,
                   std::size_t first, std::size_t last) {
   const PlanRows::Numbering numbers = numbering_in(timeline, plan);
-  const PlanRows rows{plan, times, iteration, &numbers};
+  const PlanRows rows{plan, results, iteration, &numbers};
   timeline.rows.reserve(timeline.rows.size() + last - first);
   for (std::size_t i = first; i < last; ++i) timeline.rows.push_back(rows[i]);
 }
 
 }  // namespace
 
-std::string name_of(const SteppedCollective& collective) {
-  if (collective.chunk < 0) return to_string(collective.collective.kind);
-  return fmt::format("{} of chunk {}", to_string(collective.collective.kind), collective.chunk);
+RowKind PlanRows::kind_beside_device(const Op& op, std::span<const ResourceId> held) const {
+  const auto holds = [&](ResourceKind kind) {
+    return std::ranges::any_of(
+        held, [&](ResourceId id) { return plan_->resources[index(id)].kind == kind; });
+  };
+  if (holds(ResourceKind::device)) return row_kind_of(op.block_kind);
+  if (holds(ResourceKind::workers)) return RowKind::host_task;
+  return holds(ResourceKind::copy_engine) ? RowKind::copy : row_kind_of(op.block_kind);
+}
+
+void PlanRows::add_extras(TimelineRow& row, std::size_t i) const {
+  if (results_ != nullptr && !results_->outcomes.empty())
+    row.outcome = static_cast<std::int32_t>(results_->outcomes[i]);
+  if (results_ != nullptr && !results_->versions.empty()) row.version = results_->versions[i];
+  const auto& slices = plan_->extras.slices;
+  const OpId id{static_cast<std::uint32_t>(i)};
+  const auto found = std::ranges::lower_bound(slices, id, {}, &OpSlice::op);
+  if (found == slices.end() || found->op != id) return;
+  row.slice = found->slice;
+  row.slices = found->slices;
+}
+
+std::string name_of(const Plan& plan, std::size_t stepped) {
+  const SteppedCollective& collective = plan.stepped[stepped];
+  const CollectiveKind kind = collective.collective.kind;
+  std::string name = to_string(kind);
+  if (collective.chunk >= 0) name += fmt::format(" of chunk {}", collective.chunk);
+  const auto first = std::ranges::find_if(plan.stepped, [&](const SteppedCollective& each) {
+    return each.chunk == collective.chunk && each.collective.kind == kind;
+  });
+  if (&*first == &collective) return name;
+  const std::vector<Rank>& members = collective.collective.members;
+  constexpr std::size_t kMostNamed = 4;
+  std::vector<int> ranks;
+  for (const Rank member : members | std::views::take(kMostNamed))
+    ranks.push_back(static_cast<int>(member));
+  return fmt::format("{} of ranks {}{}", name, fmt::join(ranks, ", "),
+                     members.size() > kMostNamed ? ", ..." : "");
 }
 
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration) {
   append_range(timeline, plan, times, iteration, 0, plan.ops.size());
+}
+
+void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results, int iteration) {
+  append_range(timeline, plan, results, iteration, 0, plan.ops.size());
 }
 
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,

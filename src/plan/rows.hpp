@@ -18,12 +18,19 @@ public:
   /// Indices into tables of names, by the plan's.
   struct Numbering {
     std::int32_t schedule = 0;
-    std::vector<std::int32_t> datacenter, lane, resource, collective;
+    std::vector<std::int32_t> datacenter, lane, resource, collective, operators;
   };
 
   PlanRows(const Plan& plan, const OpTimes& times, int iteration = 0,
            const Numbering* numbers = nullptr)
       : plan_{&plan}, times_{&times}, numbers_{numbers}, iteration_{iteration} {}
+  PlanRows(const Plan& plan, const OpResults& results, int iteration = 0,
+           const Numbering* numbers = nullptr)
+      : plan_{&plan},
+        times_{&results.times},
+        results_{&results},
+        numbers_{numbers},
+        iteration_{iteration} {}
 
   [[nodiscard]] std::size_t size() const { return plan_->ops.size(); }
   /// That of op `i`.
@@ -31,21 +38,35 @@ public:
   /// The receive of a send and the other way round; for the view of an iteration.
   [[nodiscard]] std::size_t other_side(std::size_t i) const { return plan_->ops[i].match; }
 
+  /// Says in a row of a block of `chunk` which operator of it it is.
+  void set_operator(TimelineRow& row, const OperatorStep& step, ChunkId chunk) const;
+
 private:
-  [[nodiscard]] static RowKind kind_of(const Op& op);
+  [[nodiscard]] RowKind kind_of(const Op& op, std::span<const ResourceId> held) const;
+  /// Of computation whose first resource is no device.
+  [[nodiscard]] RowKind kind_beside_device(const Op& op, std::span<const ResourceId> held) const;
+
+  /// Outcome, version and slice.
+  void add_extras(TimelineRow& row, std::size_t i) const;
 
   const Plan* plan_;
   const OpTimes* times_;
+  const OpResults* results_ = nullptr;
   const Numbering* numbers_;
   int iteration_;
 };
 
-/// "all_reduce of chunk 3": the name of a collective in traces.
-[[nodiscard]] std::string name_of(const SteppedCollective& collective);
+/// The plan's own ids translated to the timeline's tables, which get the names that they lack.
+[[nodiscard]] PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan);
+
+/// "all_reduce of chunk 3": the name of a collective in traces; of several such groups of ranks
+/// "... of ranks 4, 6", those of all but the first.
+[[nodiscard]] std::string name_of(const Plan& plan, std::size_t stepped);
 
 /// Adds the rows of one iteration to `timeline` (its name tables are extended as needed), for the
 /// ops of all ranks or of one. Shared by sim and runtime, so that rows join by op id.
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration);
+void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results, int iteration);
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
                  Rank only);
 
@@ -69,9 +90,12 @@ struct ResourceUse {
 /// The occupancy of every resource of the plan, in the plan's order.
 [[nodiscard]] std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times);
 
-inline RowKind PlanRows::kind_of(const Op& op) {
+inline RowKind PlanRows::kind_of(const Op& op, std::span<const ResourceId> held) const {
   switch (op.kind) {
-    case OpKind::compute: return row_kind_of(op.block_kind);
+    case OpKind::compute:
+      if (held.empty() || plan_->resources[index(held.front())].kind == ResourceKind::device)
+        return row_kind_of(op.block_kind);
+      return kind_beside_device(op, held);
     case OpKind::send: return RowKind::send;
     case OpKind::recv: return RowKind::recv;
     case OpKind::collective: return row_kind_of(op.collective);
@@ -100,7 +124,7 @@ inline TimelineRow PlanRows::operator[](std::size_t i) const {
   row.datacenter = numbered(&Numbering::datacenter, index(info.datacenter));
   row.lane = numbered(&Numbering::lane, index(op.lane));
   row.resource = resources.empty() ? -1 : numbered(&Numbering::resource, index(resources.front()));
-  row.kind = kind_of(op);
+  row.kind = kind_of(op, resources);
   if (is_step(op)) [[unlikely]] {
     const std::size_t collective = stepped_of(op);
     row.chunk = plan_->stepped[collective].chunk;
@@ -114,6 +138,8 @@ inline TimelineRow PlanRows::operator[](std::size_t i) const {
     row.microbatch = op.microbatch;
     row.owner = number(plan_->owner_of(id));
   }
+  if (const OperatorStep* const step = plan_->operator_of(op)) [[unlikely]]
+    set_operator(row, *step, op.chunk);
   row.part = op.part;
   row.parts = op.parts;
   row.peer = op.peer == kNone<Rank> ? -1 : static_cast<std::int32_t>(op.peer);
@@ -128,6 +154,8 @@ inline TimelineRow PlanRows::operator[](std::size_t i) const {
   row.bound_by =
       time.bound_by == kNone<OpId> ? -1 : static_cast<std::int64_t>(index(time.bound_by));
   row.bound_kind = time.bound_kind;
+  if (results_ != nullptr || !plan_->extras.slices.empty()) [[unlikely]]
+    add_extras(row, i);
   return row;
 }
 

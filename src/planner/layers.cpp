@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "base/error.hpp"
 #include "schedule/memory.hpp"
 
 namespace longhaul::planner {
@@ -16,6 +17,11 @@ public:
 
   AssignedLayers run(const std::vector<int>& start) {
     const Scenario scenario = with_layers_(start);
+    if (scenario.has_uneven_replicas())
+      fail(
+          "the replicas of {} differ in costs, speeds or microbatches (a division is searched for "
+          "equal ones). Leave the differences out.",
+          scenario.name);
     budget_ = scenario.activation_budget();
     best_ = {start, scenario, find_best(scenario, search_)};
     seen_.insert(start);

@@ -34,6 +34,11 @@ Result<ScheduleResult> make_shared_best(const Scenario& scenario, const PlannerO
 /// The solver starts from the best schedule of its placement that a search finds.
 Result<ScheduleResult> make_solved(schedule::Placement placement, const Scenario& scenario,
                                    const PlannerOptions& options) {
+  if (scenario.overlap.largest() > 1)
+    return refused(
+        "{} is found by a solver whose model has blocks of one length (with [overlap] messages "
+        "make them longer). Take best, whose search simulates them, or leave [overlap] out.",
+        placement == schedule::Placement::wave ? "cross-wave-opt" : "cross-ud-opt");
   SearchOptions search = options.search;
   search.placements = {placement};
   SolverOptions solver = options.solver;
@@ -74,6 +79,12 @@ Result<ScheduleResult> make_alone(const ScheduleRequest& request, const Scenario
 
 Result<ScheduleResult> try_make(const ScheduleRequest& request, const Scenario& scenario,
                                 const PlannerOptions& options) {
+  if (scenario.has_uneven_replicas() && (request.search || request.put_in_cells))
+    return refused(
+        "{} plans for replicas of equal costs and microbatches (these differ). Name a schedule "
+        "that "
+        "is not looked for.",
+        request.name);
   if (!request.put_in_cells) return make_alone(request, scenario, options);
   // It plans on the links as a pipeline has them while it is its turn.
   const Result<ScheduleResult> alone =

@@ -38,7 +38,8 @@ std::int64_t limit_of_control_group() {
 
 Bytes least_plan_memory(const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
-  const std::int64_t microbatches = std::int64_t{parallel.replicas} * parallel.microbatches;
+  const std::int64_t microbatches =
+      std::int64_t{parallel.tensor} * parallel.replicas * parallel.microbatches;
   const std::int64_t blocks = 2 * microbatches * parallel.stages;  // F and B
   const std::int64_t sides = 4 * microbatches * (parallel.stages - 1);
   const std::int64_t ops = blocks + sides;
@@ -63,8 +64,8 @@ void require_plan_memory(const Scenario& scenario, Bytes available) {
   fail(
       "parallel.microbatches = {} on {} ranks takes at least {} of memory, and {} are free here (a "
       "plan has all blocks and messages of an iteration). Use fewer microbatches.",
-      scenario.parallel.microbatches, scenario.parallel.stages * scenario.parallel.replicas,
-      to_text(needed), to_text(available));
+      scenario.parallel.microbatches, scenario.training_ranks(), to_text(needed),
+      to_text(available));
 }
 
 }  // namespace longhaul::planner

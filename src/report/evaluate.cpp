@@ -7,7 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/table.hpp"
-#include "plan/lowering/lower.hpp"
+#include "plan/rewrite/expand.hpp"
+#include "plan/rewrite/with_operators.hpp"
 #include "plan/rows.hpp"
 #include "planner/plan_memory.hpp"
 #include "planner/search/in_parallel.hpp"
@@ -31,7 +32,7 @@ constexpr int kMostIterations = 1'000'000;
 
 UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
                            Arrangement arrangement, int iterations) {
-  const Plan plan = plan::lower(schedule, scenario, arrangement);
+  const Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
   const plan::Weather weather{plan, scenario};
   UnderWeather result;
   result.schedule = schedule.name;
@@ -47,11 +48,25 @@ UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
 }  // namespace
 
 ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
-                        Arrangement arrangement, Bounds bounds, Timeline* timeline) {
+                        Arrangement arrangement, Bounds bounds, Timeline* timeline,
+                        Granularity granularity, std::size_t most_ops) {
   const Schedule& schedule = made.schedule;
-  const Plan plan = plan::lower(schedule, scenario, arrangement);
+  const bool inside = granularity == Granularity::operators;
+  auto [plan, grain] = planner::lower_reported(schedule, scenario, arrangement, most_ops);
+  std::optional<OperatorReport> operators;
+  if (inside) {
+    plan = plan::with_operators(std::move(plan), schedule, scenario).or_throw();
+    operators = report_operators(plan);
+    // What slows a block slows some of its operators: its time says no longer when they end.
+    if (!plan.extras.overlap.none()) plan = plan::expand(plan);
+  }
   const OpTimes times = sim::simulate(plan);
-  if (timeline != nullptr) plan::append_rows(*timeline, plan, times, 0);
+  if (timeline != nullptr) {
+    if (inside && plan.granularity == Granularity::blocks)
+      plan::append_operator_rows(*timeline, plan, times, 0);
+    else
+      plan::append_rows(*timeline, plan, times, 0);
+  }
   trace::IterationReport report = trace::report_rows(
       plan::PlanRows{plan, times}, scenario.activation_budget().count(), plan.datacenters);
   report.schedule = plan.schedule;
@@ -59,15 +74,17 @@ ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& sce
   ScheduleRecord record =
       make_record(report, schedule, scenario, looked_for ? Bounds::computed : bounds);
   if (made.solved) raise_bound(record, *made.solved);
+  record.grain = grain;
   record.resources = plan::occupancy(plan, times);
   std::erase_if(record.resources,
                 [](const plan::ResourceUse& use) { return use.kind == ResourceKind::device; });
+  record.operators = std::move(operators);
   return record;
 }
 
 std::vector<ScheduleRecord> evaluate_all(std::span<const planner::ScheduleResult> schedules,
                                          const Scenario& scenario, Arrangement arrangement,
-                                         Bounds bounds, int threads) {
+                                         Bounds bounds, int threads, Granularity granularity) {
   if (threads == 0) {
     const std::int64_t one =
         std::max<std::int64_t>(1, planner::least_plan_memory(scenario).count());
@@ -77,7 +94,7 @@ std::vector<ScheduleRecord> evaluate_all(std::span<const planner::ScheduleResult
   }
   std::vector<ScheduleRecord> records(schedules.size());
   planner::in_parallel(schedules.size(), threads, [&](std::size_t i) {
-    records[i] = evaluate(schedules[i], scenario, arrangement, bounds);
+    records[i] = evaluate(schedules[i], scenario, arrangement, bounds, nullptr, granularity);
   });
   return records;
 }

@@ -8,6 +8,7 @@
 
 #include "plan/plan.hpp"
 #include "planner/choose_schedules.hpp"
+#include "planner/collectives/grain.hpp"
 #include "planner/make_schedule.hpp"
 #include "report/record.hpp"
 #include "scenario/scenario.hpp"
@@ -18,16 +19,22 @@
 namespace longhaul::report {
 
 /// Lowers and simulates. What was looked for (`best`, a solver's) has its bound in any case. Where
-/// `timeline` is there, its rows go to its end as iteration 0.
+/// `timeline` is there, its rows go to its end as iteration 0, those of operators at their
+/// granularity. Throws Error where that is asked for and nothing says which operators there are.
+/// Collectives of a plan that would have more than `most_ops` by messages are one op of each
+/// member.
 [[nodiscard]] ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& scenario,
                                       Arrangement arrangement, Bounds bounds,
-                                      Timeline* timeline = nullptr);
+                                      Timeline* timeline = nullptr,
+                                      Granularity granularity = Granularity::blocks,
+                                      std::size_t most_ops = planner::kMostOpsInSteps);
 
 /// The records of several schedules in their order, on so many threads (0: all cores, but no more
 /// than there is memory for).
 [[nodiscard]] std::vector<ScheduleRecord> evaluate_all(
     std::span<const planner::ScheduleResult> schedules, const Scenario& scenario,
-    Arrangement arrangement, Bounds bounds, int threads);
+    Arrangement arrangement, Bounds bounds, int threads,
+    Granularity granularity = Granularity::blocks);
 
 /// One schedule over the iterations of a run under the scenario's weather.
 struct UnderWeather {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
@@ -90,9 +91,22 @@ std::string capacity_note(std::span<const ScheduleRecord> records) {
   return note;
 }
 
+std::string grain_note(std::span<const ScheduleRecord> records) {
+  std::vector<std::string> whole;
+  for (const ScheduleRecord& record : records)
+    if (record.grain == planner::Grain::whole) whole.push_back(record.schedule);
+  if (whole.empty()) return {};
+  return fmt::format(
+      "collectives of {} are one op each, as long as they take alone (by messages there would be "
+      "more than {} ops)\n",
+      fmt::join(whole, ", "), planner::kMostOpsInSteps);
+}
+
 /// Microbatches of all replicas together, in one iteration.
 double microbatches(const Scenario& scenario) {
-  return static_cast<double>(scenario.parallel.replicas) * scenario.parallel.microbatches;
+  double count = 0;
+  for (const ReplicaId replica : scenario.replica_ids()) count += scenario.microbatches_of(replica);
+  return count;
 }
 
 }  // namespace
@@ -109,6 +123,7 @@ ScheduleRecord make_record(const trace::IterationReport& report, const Schedule&
   record.wan_crossings_on_critical_path = report.wan_crossings_on_critical_path;
   if (bounds == Bounds::computed) record.bound = bound_of(schedule, scenario);
   record.idle = report.idle;
+  record.tasks = report.tasks;
   record.dp_overlap = report.dp_overlap;
   record.traffic = report.traffic;
   const auto peaks = by_device(report.peak_activation_bytes, scenario.parallel.stages);
@@ -128,13 +143,26 @@ ScheduleRecord make_record(const trace::IterationReport& report, const Schedule&
 
 ordered_json to_json(const trace::IdleTime& idle) {
   ordered_json json = ordered_json::object();
-  for (const trace::IdlePart& part : trace::idle_parts()) json[part.name] = idle.*part.member;
+  for (const trace::IdlePart& part : trace::idle_parts())
+    if (!part.of_tasks || idle.*part.member != 0) json[part.name] = idle.*part.member;
+  return json;
+}
+
+ordered_json to_json(const std::array<trace::TaskUse, kCountOf<TaskKind>>& tasks) {
+  ordered_json json = ordered_json::object();
+  for (const TaskKind kind : every<TaskKind>()) {
+    const trace::TaskUse& use = tasks[index(kind)];
+    if (use.tasks > 0)
+      json[to_string(kind)] = {
+          {"tasks", use.tasks}, {"busy_ns", use.busy_ns}, {"work_ns", use.work_ns}};
+  }
   return json;
 }
 
 ordered_json to_json(const ScheduleRecord& record) {
   ordered_json json;
   json["schedule"] = record.schedule;
+  json["grain"] = to_string(record.grain);
   json["makespan_ns"] = record.makespan_ns;
   json["device_span_ns"] = record.device_span_ns;
   json["per_microbatch_ns"] = record.per_microbatch_ns;
@@ -151,11 +179,13 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["fits"] = record.too_large.empty();
   json["wan_crossings_on_critical_path"] = record.wan_crossings_on_critical_path;
   json["idle"] = to_json(record.idle);
+  if (const ordered_json tasks = to_json(record.tasks); !tasks.empty()) json["tasks"] = tasks;
   if (record.dp_overlap) json["dp_overlap"] = *record.dp_overlap;
   json["tokens_per_second"] = optional_number(record.tokens_per_second);
   json["mfu"] = optional_number(record.mfu);
   json["resources"] = resources_json(record);
   json["traffic"] = traffic_json(record.traffic);
+  if (record.operators) json["operators"] = to_json(*record.operators);
   return json;
 }
 
@@ -196,7 +226,8 @@ std::string table_text(std::span<const ScheduleRecord> records, const Scenario& 
     if (utilization) cells.push_back(percent_text(record.mfu.value_or(0)));
     table.add_row(std::move(cells));
   }
-  std::string text = table.text(width) + budget_note(records, scenario) + capacity_note(records);
+  std::string text = table.text(width) + budget_note(records, scenario) + capacity_note(records) +
+                     grain_note(records);
   if (count_with_bound(records) < std::ssize(records))
     text += "--bounds shows how far each is above a time that none of its class undercuts\n";
   return text + bound_table_text(records, width);
@@ -273,7 +304,7 @@ std::optional<double> tokens_per_second(const Scenario& scenario, std::int64_t m
 std::optional<double> model_flops_utilization(const Scenario& scenario, std::int64_t makespan_ns) {
   if (!scenario.model || scenario.model->peak_flops <= 0 || makespan_ns <= 0) return std::nullopt;
   const Model& model = *scenario.model;
-  const double gpus = static_cast<double>(scenario.ranks()) * model.tensor_parallel;
+  const double gpus = static_cast<double>(scenario.training_ranks()) * model.tensor_parallel;
   return microbatches(scenario) * scenario::training_flops(model) /
          (static_cast<double>(makespan_ns) * 1e-9 * gpus * model.peak_flops);
 }

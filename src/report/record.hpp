@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -11,6 +12,8 @@
 #include "base/table.hpp"
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
+#include "planner/collectives/grain.hpp"
+#include "report/granularity.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/memory.hpp"
 #include "schedule/schedule.hpp"
@@ -21,6 +24,7 @@ namespace longhaul::report {
 /// The results of one schedule on one scenario. One record feeds the table and the JSON.
 struct ScheduleRecord {
   std::string schedule;
+  planner::Grain grain = planner::Grain::steps;  ///< of the collectives that its times come from
   std::int64_t makespan_ns = 0;
   std::int64_t device_span_ns = 0;
   double per_microbatch_ns = 0;
@@ -33,11 +37,13 @@ struct ScheduleRecord {
   /// No schedule with its placement and memory ends before; absent where no one asked for it.
   std::optional<planner::Bound> bound;
   trace::IdleTime idle;
+  std::array<trace::TaskUse, kCountOf<TaskKind>> tasks{};  ///< index: TaskKind
   std::optional<double> dp_overlap;          ///< where data-parallel communication takes time
   std::optional<double> tokens_per_second;   ///< where the model is known
   std::optional<double> mfu;                 ///< where the GPU's peak rate is known too
   std::vector<plan::ResourceUse> resources;  ///< all but devices
   std::vector<trace::Traffic> traffic;       ///< by pair of datacenters
+  std::optional<OperatorReport> operators;   ///< at operator granularity
 
   /// How far the makespan is above the bound, as a ratio; nullopt without a bound.
   [[nodiscard]] std::optional<double> gap() const {
@@ -49,14 +55,17 @@ struct ScheduleRecord {
 /// A bound takes several times as long as the rest of a record.
 enum class Bounds : std::uint8_t { left_out, computed };
 
-/// Without `resources`.
+/// Without `resources` and `grain`.
 [[nodiscard]] ScheduleRecord make_record(const trace::IterationReport& report,
                                          const Schedule& schedule, const Scenario& scenario,
                                          Bounds bounds = Bounds::computed);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const ScheduleRecord& record);
-/// ns by name of part.
+/// ns by name of part; those of tasks only where they are not 0.
 [[nodiscard]] nlohmann::ordered_json to_json(const trace::IdleTime& idle);
+/// Of the kinds that there are: {"host_task": {"tasks", "busy_ns", "work_ns"}}.
+[[nodiscard]] nlohmann::ordered_json to_json(
+    const std::array<trace::TaskUse, kCountOf<TaskKind>>& tasks);
 
 /// A line for each schedule, and below it the bounds of the gaps and the meaning of the marks; DP
 /// overlap where there is DP communication, tokens/s and MFU where known.

@@ -94,9 +94,15 @@ std::string counted(std::int64_t count, std::string_view noun) {
 
 std::string size_text(const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
-  return fmt::format("{}, {}, {}", counted(parallel.stages, "stage"),
-                     counted(parallel.replicas, "replica"),
-                     counted(parallel.microbatches, "microbatch"));
+  std::string microbatches = counted(parallel.microbatches, "microbatch");
+  if (const auto& counts = parallel.replica_microbatches; !counts.empty())
+    microbatches = fmt::format("{} to {}", *std::ranges::min_element(counts), microbatches);
+  std::string text = fmt::format("{}, {}, {}", counted(parallel.stages, "stage"),
+                                 counted(parallel.replicas, "replica"), microbatches);
+  if (parallel.tensor > 1) text += fmt::format(", tensor {}", parallel.tensor);
+  for (const ServiceRanks& service : scenario.services)
+    text += fmt::format(", {} ({})", counted(service.count, "rank"), to_string(service.role));
+  return text;
 }
 
 std::vector<std::string> ignored_settings(const Scenario& scenario) {
@@ -120,6 +126,23 @@ std::string ignored_text(const Scenario& scenario, std::string_view but) {
   if (ignored.empty()) return {};
   return fmt::format("\npredictions leave out {} (for ranks that play the scenario{})\n",
                      fmt::join(ignored, " and "), but);
+}
+
+std::string overlap_text(const Scenario& scenario, Granularity granularity) {
+  const OverlapSlowdown& overlap = scenario.overlap;
+  if (overlap.largest() <= 1) return {};
+  const bool untold = granularity == Granularity::blocks && scenario.operators.known();
+  return fmt::format(
+      "\nblocks take longer beside messages: x{} inside a node, x{} between nodes, x{} between "
+      "datacenters{}\n",
+      overlap.node, overlap.datacenter, overlap.wan,
+      untold ? "\n(when their operators end, --granularity operator tells)" : "");
+}
+
+ordered_json overlap_json(const Scenario& scenario) {
+  return {{to_string(NetworkLevel::node), scenario.overlap.node},
+          {to_string(NetworkLevel::datacenter), scenario.overlap.datacenter},
+          {to_string(NetworkLevel::wan), scenario.overlap.wan}};
 }
 
 std::string site_table(const Scenario& scenario) {

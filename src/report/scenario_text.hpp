@@ -7,6 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 
 namespace longhaul::report {
@@ -21,6 +22,12 @@ namespace longhaul::report {
 /// A line for people that names them, after an empty line; nothing where none is set. `but`
 /// follows their purpose: "; weather counts in its own table".
 [[nodiscard]] std::string ignored_text(const Scenario& scenario, std::string_view but = "");
+
+/// A line for people on blocks that slow beside messages, after an empty line; nothing where none
+/// does. At block granularity it says that blocks tell nothing of their operators.
+[[nodiscard]] std::string overlap_text(const Scenario& scenario, Granularity granularity);
+/// By name of level.
+[[nodiscard]] nlohmann::ordered_json overlap_json(const Scenario& scenario);
 
 /// Regions, nodes and prices of the datacenters, for people; nothing where none is given.
 [[nodiscard]] std::string site_table(const Scenario& scenario);

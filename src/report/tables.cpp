@@ -69,6 +69,39 @@ bool relays(const trace::IterationReport& report) {
   return use_of(report, MessageLeg::wan).messages > 0;
 }
 
+constexpr std::size_t kMostShownOperators = 12;
+
+/// Of the time of all blocks, that of the operators of a name.
+double share_of(const OperatorReport& report, const std::string& name) {
+  Duration all{};
+  Duration own{};
+  for (const OperatorUse& use : report.uses) {
+    all += use.busy;
+    if (use.name == name) own = use.busy;
+  }
+  if (all == Duration::zero()) return 0;
+  return static_cast<double>(own.count()) / static_cast<double>(all.count());
+}
+
+/// Names of operators that take time, by the largest share that they have under any schedule.
+std::vector<std::string> operators_by_share(std::span<const ScheduleRecord> records) {
+  std::map<std::string, double> shares;
+  for (const ScheduleRecord& record : records) {
+    if (!record.operators) continue;
+    for (const OperatorUse& use : record.operators->uses) {
+      double& largest = shares[use.name];
+      largest = std::max(largest, share_of(*record.operators, use.name));
+    }
+  }
+  std::erase_if(shares, [](const auto& each) { return each.second <= 0; });
+  std::vector<std::pair<std::string, double>> sorted{shares.begin(), shares.end()};
+  std::ranges::stable_sort(sorted, std::ranges::greater{},
+                           [](const auto& one) { return one.second; });
+  std::vector<std::string> names;
+  for (const auto& [name, share] : sorted) names.push_back(name);
+  return names;
+}
+
 }  // namespace
 
 planner::Bound bound_of(const Schedule& schedule, const Scenario& scenario) {
@@ -140,6 +173,29 @@ std::string resource_table_text(std::span<const ScheduleRecord> records, TableWi
   text += table.text(width);
   if (rows.size() > kMostShown)
     text += fmt::format("and {} more that are less busy\n", rows.size() - kMostShown);
+  return text;
+}
+
+std::string operator_table_text(std::span<const ScheduleRecord> records, TableWidth width) {
+  const std::vector<std::string> names = operators_by_share(records);
+  if (names.empty()) return {};
+  const std::size_t shown = std::min(names.size(), kMostShownOperators);
+  std::vector<Table::Column> columns{
+      {"of blocks [%]", Align::left}, {"operators"}, {"lists", Align::right, 1}};
+  for (std::size_t i = 0; i < shown; ++i) columns.push_back({names[i], Align::right, 2});
+  Table table{columns};
+  for (const ScheduleRecord& record : records) {
+    if (!record.operators) continue;
+    const plan::OperatorCount& count = record.operators->count;
+    std::vector<std::string> cells{record.schedule, std::to_string(count.operators),
+                                   std::to_string(count.lists)};
+    for (std::size_t i = 0; i < shown; ++i)
+      cells.push_back(percent_text(share_of(*record.operators, names[i])));
+    table.add_row(std::move(cells));
+  }
+  std::string text = "\nWhich operators take the time of the blocks, the longest first:\n";
+  text += table.text(width);
+  if (shown < names.size()) text += fmt::format("and {} more\n", names.size() - shown);
   return text;
 }
 

@@ -28,6 +28,11 @@ namespace longhaul::report {
 [[nodiscard]] std::string resource_table_text(std::span<const ScheduleRecord> records,
                                               TableWidth width = TableWidth::whole);
 
+/// For people: the share of the blocks' time that each operator takes under each schedule, and how
+/// many there are; begins with an empty line. Empty where no record has operators.
+[[nodiscard]] std::string operator_table_text(std::span<const ScheduleRecord> records,
+                                              TableWidth width = TableWidth::whole);
+
 /// Messages of one iteration of a schedule from datacenter to datacenter.
 struct TrafficOfSchedule {
   std::string schedule;

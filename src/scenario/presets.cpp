@@ -5,8 +5,9 @@ namespace {
 
 constexpr double kPeakHopper = 989e12;  // dense bf16 of H100 and GH200, NVIDIA's data sheets
 constexpr double kPeakA100 = 312e12;
-constexpr double kAchievedHopper = 500e12;  // CrossPipe appendix E
-constexpr double kAchievedA100 = 150e12;    // an assumption: Atlas gives no rate
+constexpr Bandwidth kMemoryA100{8 * 2.039e12};  // of 80 GB, SXM
+constexpr double kAchievedHopper = 500e12;      // CrossPipe appendix E
+constexpr double kAchievedA100 = 150e12;        // an assumption: Atlas gives no rate
 
 Model hopper(std::string name, int layers, int hidden, int intermediate, int heads, int kv_heads,
              int sequence_length, int tensor_parallel) {
@@ -25,8 +26,8 @@ Model llama3(std::string name, int layers, int hidden, int intermediate, int hea
 
 Model atlas(std::string name, int hidden, int intermediate, int sequence_length) {
   const int heads = hidden / 128;
-  return {std::move(name), 4, hidden, intermediate,  heads,    heads, 0,
-          sequence_length, 1, 1,      kAchievedA100, kPeakA100};
+  return {std::move(name), 4, hidden, intermediate,  heads,     heads,      0,
+          sequence_length, 1, 1,      kAchievedA100, kPeakA100, kMemoryA100};
 }
 
 /// CrossPipe's M70 on 4 GH200 a stage of 8 layers: F = 38 ms is printed (7.1). B and R follow from

@@ -116,6 +116,16 @@ const RegionTable& RegionTable::built_in() {
   return table;
 }
 
+std::string RegionTable::text() const {
+  std::string csv = fmt::format("{}\n", fmt::join(kRegionColumnNames, ","));
+  for (const auto& [ends, pair] : pairs_) {
+    const double time = std::max(static_cast<double>(pair.round_trip.count()), 0.1) / 1e6;
+    csv += fmt::format("{},{},{},{}\n", ends.first, ends.second, time,
+                       pair.throughput.bits_per_second());
+  }
+  return csv;
+}
+
 const RegionPair* RegionTable::find(const std::string& from, const std::string& to) const {
   const auto found = pairs_.find({from, to});
   return found == pairs_.end() ? nullptr : &found->second;

@@ -30,6 +30,9 @@ public:
   /// (docs/scenario.md has the source).
   [[nodiscard]] static const RegionTable& built_in();
 
+  /// The columns that are needed, as CSV: parse() of it gives the same table.
+  [[nodiscard]] std::string text() const;
+
   /// nullptr where the pair was not measured.
   [[nodiscard]] const RegionPair* find(const std::string& from, const std::string& to) const;
   [[nodiscard]] bool knows(const std::string& region) const { return regions_.contains(region); }

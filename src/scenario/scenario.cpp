@@ -42,6 +42,16 @@ std::shared_ptr<const LinkTrace> slowed(const std::shared_ptr<const LinkTrace>& 
   return at->second = std::make_shared<const LinkTrace>(std::move(played));
 }
 
+std::shared_ptr<const std::vector<Operator>> slowed(
+    const std::shared_ptr<const std::vector<Operator>>& operators, double factor) {
+  if (operators == nullptr) return nullptr;
+  std::vector<Operator> played = *operators;
+  for (Operator& each : played)
+    for (auto time : {&Operator::forward, &Operator::dgrad, &Operator::wgrad, &Operator::recompute})
+      each.*time = scaled(each.*time, factor);
+  return std::make_shared<const std::vector<Operator>>(std::move(played));
+}
+
 void slow_down(LinkWeather& weather, double factor, PlayedTraces& known) {
   weather.trace = slowed(weather.trace, factor, known);
   if (weather.repeat) weather.repeat = std::max(scaled(*weather.repeat, factor), Duration{1});
@@ -68,6 +78,82 @@ const NodeInterfaces* Scenario::interfaces(DatacenterId of) const {
   return find_entry(nodes, [&](const NodeInterfaces& n) { return n.datacenter == of; });
 }
 
+int Scenario::ranks() const {
+  int count = training_ranks();
+  for (const ServiceRanks& service : services) count += service.count;
+  return count;
+}
+
+Rank Scenario::rank(ReplicaId replica, DeviceId device, int tensor) const {
+  std::int32_t rank = 0;
+  std::int32_t stride = 1;
+  for (const RankDimension dimension : parallel.order) {
+    switch (dimension) {
+      case RankDimension::tensor:
+        rank += stride * tensor;
+        stride *= parallel.tensor;
+        break;
+      case RankDimension::stage:
+        rank += stride * number(device);
+        stride *= parallel.stages;
+        break;
+      case RankDimension::replica:
+        rank += stride * number(replica);
+        stride *= parallel.replicas;
+        break;
+    }
+  }
+  return Rank{rank};
+}
+
+RankPlace Scenario::place_of(Rank rank) const {
+  RankPlace place;
+  std::int32_t rest = static_cast<std::int32_t>(rank);
+  if (rest >= training_ranks()) {
+    rest -= training_ranks();
+    place.replica = ReplicaId{-1};
+    place.stage = DeviceId{-1};
+    for (const ServiceRanks& service : services) {
+      place.role = service.role;
+      if (rest < service.count) break;
+      rest -= service.count;
+    }
+    return place;
+  }
+  const auto take = [&](int of) {
+    const std::int32_t mine = rest % of;
+    rest /= of;
+    return mine;
+  };
+  for (const RankDimension dimension : parallel.order) {
+    switch (dimension) {
+      case RankDimension::tensor: place.tensor = take(parallel.tensor); break;
+      case RankDimension::stage: place.stage = DeviceId{take(parallel.stages)}; break;
+      case RankDimension::replica: place.replica = ReplicaId{take(parallel.replicas)}; break;
+    }
+  }
+  return place;
+}
+
+Scenario Scenario::of_replica(ReplicaId replica) const {
+  Scenario alone = *this;
+  alone.costs = costs_of(replica);
+  alone.replica_costs.clear();
+  alone.services.clear();
+  alone.parallel.microbatches = microbatches_of(replica);
+  alone.parallel.replica_microbatches.clear();
+  alone.parallel.replicas = 1;
+  alone.parallel.shard = 1;
+  alone.placement.clear();
+  if (is_placed()) {
+    for (const Rank rank : ids<Rank>(alone.training_ranks())) {
+      const RankPlace place = alone.place_of(rank);
+      alone.placement.push_back(datacenter_of(this->rank(replica, place.stage, place.tensor)));
+    }
+  }
+  return alone;
+}
+
 Duration Scenario::largest_forward() const {
   LONGHAUL_ASSERT(!costs.forward.empty(), "scenario {} has no stages", name);
   return *std::max_element(costs.forward.begin(), costs.forward.end());
@@ -83,11 +169,15 @@ Bytes Scenario::activation_budget() const {
 Scenario Scenario::as_played() const {
   const double factor = run.time_scale;
   Scenario played = *this;
-  Costs& times = played.costs;
-  for (auto* kind :
-       {&times.forward, &times.backward, &times.dgrad, &times.wgrad, &times.recompute}) {
-    for (Duration& time : *kind) time = scaled(time, factor);
-  }
+  const auto slow_down_blocks = [factor](Costs& times) {
+    for (auto* kind : {&times.forward, &times.backward, &times.dgrad, &times.wgrad,
+                       &times.recompute, &times.optimizer}) {
+      for (Duration& time : *kind) time = scaled(time, factor);
+    }
+  };
+  slow_down_blocks(played.costs);
+  for (Costs& of_replica : played.replica_costs) slow_down_blocks(of_replica);
+  played.operators.all = slowed(played.operators.all, factor);
   PlayedTraces traces;
   for (Link& link : played.links) {
     slow_down(link.weather, factor, traces);
@@ -110,6 +200,7 @@ Scenario Scenario::as_played() const {
   if (played.model) {  // so that utilization stays what it is
     played.model->achieved_flops /= factor;
     played.model->peak_flops /= factor;
+    played.model->memory_bandwidth = slowed(played.model->memory_bandwidth, factor);
   }
   played.run.time_scale = 1.0;
   return played;
@@ -161,8 +252,9 @@ Scenario spread(Scenario scenario, int datacenters, Duration latency,
     }
   }
   scenario.placement.clear();
-  for (int rank = 0; rank < scenario.ranks(); ++rank) {
-    const std::int64_t device = rank % stages;
+  scenario.services.clear();
+  for (int rank = 0; rank < scenario.training_ranks(); ++rank) {
+    const std::int64_t device = number(scenario.place_of(Rank{rank}).stage);
     scenario.placement.push_back(DatacenterId{static_cast<int>(device * datacenters / stages)});
   }
   return scenario;

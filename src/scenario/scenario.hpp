@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "base/index.hpp"
 #include "base/listed_enum.hpp"
 #include "base/units.hpp"
+#include "base/vocabulary.hpp"
 
 namespace longhaul {
 
@@ -31,24 +34,67 @@ struct Model {
   double achieved_flops = 5e14;
   /// Peak rate of one GPU for MFU, FLOP/s; 0 where unknown.
   double peak_flops = 0;
+  /// Rate of one GPU's memory, for the operators that compute little. H100, H200's data sheets.
+  Bandwidth memory_bandwidth{8 * 3.35e12};
+};
+
+/// The kind of work of an operator.
+#define LONGHAUL_OPERATOR_KINDS(X) \
+  X(matmul, "matmul")              \
+  X(elementwise, "elementwise") X(normalization, "normalization") X(attention, "attention")
+LONGHAUL_LISTED_ENUM(OperatorKind, LONGHAUL_OPERATOR_KINDS);
+
+/// A part of a layer that a device computes as one. Times are of one microbatch, at speed 1.
+struct Operator {
+  std::string name;
+  OperatorKind kind = OperatorKind::matmul;
+  int layer = -1;  ///< of the model, from 0; -1: of a list without layers
+  Bytes weights;
+  Duration forward{}, dgrad{}, wgrad{}, recompute{};
+};
+
+/// The operators below the blocks, of the whole model in forward order. Chunks hold consecutive
+/// ones: schedule::operators_of_chunks().
+struct ModelOperators {
+  std::shared_ptr<const std::vector<Operator>> all{};  ///< nullptr: not known
+  /// Blocks take what theirs take in sum. Otherwise a block's time is given, and its operators
+  /// share it in proportion to theirs.
+  bool are_costs = false;
+  [[nodiscard]] bool known() const { return all != nullptr; }
 };
 
 /// How replicas sum the gradients of a stage: not at all; an all-reduce after its last W; ZeRO-1's
 /// reduce-scatter after the last W and all-gather of weights before the first F; CrossPipe's
 /// estimate for two datacenters (appendix E: 2 latencies + bytes of the weights at the slowest
-/// rate); Atlas' (footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate).
+/// rate); Atlas' (footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate);
+/// ZeRO-3's, where `shard` replicas hold one copy of the weights together: gathered from them
+/// before the first F and kept until the last W, gradients scattered over them and then summed with
+/// the other copies' (hybrid sharding).
 #define LONGHAUL_GRADIENT_SYNCS(X) \
   X(none, "none")                  \
   X(all_reduce, "all-reduce")      \
-  X(zero1, "zero1") X(two_datacenter, "two-datacenter") X(ring_rate, "ring-rate")
+  X(zero1, "zero1")                \
+  X(two_datacenter, "two-datacenter") X(ring_rate, "ring-rate") X(zero3, "zero3")
 LONGHAUL_LISTED_ENUM(GradientSync, LONGHAUL_GRADIENT_SYNCS);
 
+/// The three indices of a training rank.
+#define LONGHAUL_RANK_DIMENSIONS(X) X(tensor, "tensor") X(stage, "stage") X(replica, "replica")
+LONGHAUL_LISTED_ENUM(RankDimension, LONGHAUL_RANK_DIMENSIONS);
+/// Which index of a rank runs fastest, which next.
+using RankOrder = std::array<RankDimension, 3>;
+inline constexpr RankOrder kTensorStageReplica{RankDimension::tensor, RankDimension::stage,
+                                               RankDimension::replica};
+
 struct Parallel {
-  int stages = 1;        ///< P: pipeline devices per replica
-  int replicas = 1;      ///< data-parallel pipelines
-  int microbatches = 1;  ///< M, per replica and iteration
-  int chunks = 2;        ///< v: chunks per device, where a schedule uses chunks
-  int sub_blocks = 4;    ///< parts of a block, where a schedule splits blocks (CrossPipe 4.2.1)
+  int stages = 1;    ///< P: pipeline devices per replica
+  int replicas = 1;  ///< data-parallel pipelines
+  int tensor = 1;    ///< t: ranks that share each stage of each replica (tensor parallelism)
+  int shard = 1;     ///< replicas that hold one copy of the weights together; divides replicas
+  RankOrder order = kTensorStageReplica;
+  int microbatches = 1;  ///< M, per replica and iteration; of several counts the largest
+  std::vector<int> replica_microbatches{};  ///< M of each replica; empty: all have the same
+  int chunks = 2;                           ///< v: chunks per device, where a schedule uses chunks
+  int sub_blocks = 4;  ///< parts of a block, where a schedule splits blocks (CrossPipe 4.2.1)
   GradientSync gradient_sync = GradientSync::zero1;  ///< matters when replicas > 1
   /// C, pipelines of a DP-cell, for schedules that share the WAN in time (Atlas section 4.4).
   /// nullopt: cell_size() of the links.
@@ -67,6 +113,7 @@ struct Costs {
   std::vector<Bytes> activation;  ///< kept from F to the end of D and W
   std::vector<Bytes> message;  ///< at each chunk boundary after a chunk of this device, both ways
   std::vector<Bytes> weights;  ///< parameters of the device, as sent by data parallelism
+  std::vector<Duration> optimizer;  ///< the step on the device's weights; empty: no time
 };
 
 /// The share of chunk `local` (0..v-1) of a device's cost.
@@ -193,6 +240,23 @@ struct NodeInterfaces {
   Duration device_latency{};
 };
 
+/// Ranks that do not train: see RankRole.
+struct ServiceRanks {
+  RankRole role = RankRole::controller;
+  DatacenterId datacenter{};
+  int count = 1;
+};
+
+/// Where a rank stands: its role, and of one that trains its indices; others have no replica and no
+/// stage (-1).
+struct RankPlace {
+  int tensor = 0;
+  ReplicaId replica{};
+  DeviceId stage{};
+  RankRole role = RankRole::training;
+  friend bool operator==(const RankPlace&, const RankPlace&) = default;
+};
+
 struct Run {
   int iterations = 5;
   int warmup = 1;
@@ -200,6 +264,15 @@ struct Run {
   double time_scale = 1.0;         ///< multiplies every duration when ranks play the scenario
   double noise = 0.0;              ///< standard deviation of a block's time over its mean
   std::vector<double> stragglers;  ///< factor on block times of each device; empty: all 1
+};
+
+/// Factor on the time that computation takes beside a message of each level that holds its rank's
+/// port or interface; 1: none. To a thousandth. Of several messages at once the largest counts:
+/// plan::Overlap.
+struct OverlapSlowdown {
+  double node = 1, datacenter = 1, wan = 1;
+  [[nodiscard]] double largest() const { return std::max({node, datacenter, wan}); }
+  friend bool operator==(const OverlapSlowdown&, const OverlapSlowdown&) = default;
 };
 
 /// The inputs of everything else, as plain data: complete, checked, in absolute units.
@@ -213,28 +286,49 @@ struct Scenario {
   std::optional<Model> model;
   std::vector<int> layers;  ///< of the model on each device; empty without a model
   Parallel parallel;
-  Costs costs;
+  Costs costs;                         ///< of every replica; where they differ, the largest
+  std::vector<Costs> replica_costs{};  ///< of each replica; empty: all have `costs`
+  ModelOperators operators;
   Memory memory;
   std::vector<Datacenter> datacenters;
-  /// Index: rank = replica * stages + device. Empty: not placed yet (the planner of sites
-  /// places them); then costs are of speed 1, whatever the datacenters' speeds.
+  std::vector<ServiceRanks> services{};  ///< their ranks follow those that train, in this order
+  /// Index: Rank. Empty: not placed yet (the planner of sites places them); then costs are of speed
+  /// 1, whatever the datacenters' speeds.
   std::vector<DatacenterId> placement;
   std::vector<Link> links;            ///< at most one for each ordered pair
   std::vector<NodeInterfaces> nodes;  ///< at most one for each datacenter
+  OverlapSlowdown overlap{};
   Run run;
 
-  [[nodiscard]] int ranks() const { return parallel.stages * parallel.replicas; }
+  [[nodiscard]] int ranks() const;  ///< all, with those that do not train
+  [[nodiscard]] int training_ranks() const {
+    return parallel.tensor * parallel.stages * parallel.replicas;
+  }
   [[nodiscard]] IdRange<ReplicaId> replica_ids() const { return ids<ReplicaId>(parallel.replicas); }
   [[nodiscard]] IdRange<DeviceId> device_ids() const { return ids<DeviceId>(parallel.stages); }
-  [[nodiscard]] Rank rank(ReplicaId replica, DeviceId device) const {
-    return Rank{number(replica) * parallel.stages + number(device)};
+  /// By the order of Parallel; with one rank a stage and the order that is not given, replica *
+  /// stages + device.
+  [[nodiscard]] Rank rank(ReplicaId replica, DeviceId device, int tensor = 0) const;
+  [[nodiscard]] RankPlace place_of(Rank rank) const;
+  /// Do some replicas have other costs, or other counts of microbatches, than others?
+  [[nodiscard]] bool has_uneven_replicas() const {
+    return !replica_costs.empty() || !parallel.replica_microbatches.empty();
   }
+  [[nodiscard]] const Costs& costs_of(ReplicaId replica) const {
+    return replica_costs.empty() ? costs : replica_costs[index(replica)];
+  }
+  [[nodiscard]] int microbatches_of(ReplicaId replica) const {
+    const auto& counts = parallel.replica_microbatches;
+    return counts.empty() ? parallel.microbatches : counts[index(replica)];
+  }
+  /// The replica alone, as the only one.
+  [[nodiscard]] Scenario of_replica(ReplicaId replica) const;
   [[nodiscard]] bool is_placed() const { return !placement.empty(); }
   [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
   /// nullptr where none is given: no time inside a datacenter, no way between two.
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
-  /// Relative speed of the devices of a stage, the same in all replicas; 1 where nothing is placed.
+  /// Relative speed of the devices of a stage in replica 0; 1 where nothing is placed.
   [[nodiscard]] double speed_of_stage(DeviceId stage) const {
     if (!is_placed()) return 1;
     return datacenters[index(datacenter_of(rank(ReplicaId{0}, stage)))].speed;

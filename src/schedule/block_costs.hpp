@@ -27,9 +27,15 @@ private:
     std::array<Duration, 5> time{};
     Bytes boundary;  ///< between this chunk and the next
   };
+  void take_operators(const Schedule& schedule, const Scenario& scenario,
+                      const IndexedVector<ChunkId, ChunkShare>& shares);
   [[nodiscard]] const OfChunk& of(ChunkId chunk) const { return chunks_[chunk]; }
   ActivationModel activation_;
   IndexedVector<ChunkId, OfChunk> chunks_;
 };
+
+/// Of each replica; one where all replicas have the same.
+[[nodiscard]] std::vector<BlockCosts> costs_of_replicas(const Schedule& schedule,
+                                                        const Scenario& scenario);
 
 }  // namespace longhaul::schedule

@@ -44,6 +44,16 @@ std::optional<Refusal> why_no_cells(const Schedule& schedule, const Scenario& sc
         "schedule {} has cells of {} pipelines (a message is cut into at most {} pieces). Set a "
         "smaller [parallel] cell.",
         schedule.name, schedule.cell, kMostPipelinesOfACell);
+  const Parallel& parallel = scenario.parallel;
+  if (schedule.cell > 1 && scenario.has_uneven_replicas())
+    return refused(
+        "pipelines of a DP-cell take turns with equal messages (the replicas differ in costs or "
+        "microbatches). Use a schedule without cells.");
+  if (schedule.cell > 1 && (parallel.tensor > 1 || parallel.order != kTensorStageReplica))
+    return refused(
+        "pipelines of a DP-cell relay for each other in the order of their ranks (the schedule has "
+        "cells of {}). Use parallel.tensor = 1 and order = \"tensor,stage,replica\".",
+        schedule.cell);
   for (const ReplicaId replica : schedule.replica_ids()) {
     const int cell = schedule.cell_of(replica);
     const ReplicaId first = cell_replicas(schedule, cell).first;

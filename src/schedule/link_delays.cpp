@@ -13,39 +13,71 @@ int LinkDelays::resource(const LinkResource& held) {
   return static_cast<int>(held_.size()) - 1;
 }
 
-RingHop LinkDelays::slowest_hop(DeviceId device) const {
+RingHop LinkDelays::slowest_hop(DeviceId device, const std::vector<ReplicaId>& ring) const {
   RingHop slowest;
-  for (const ReplicaId replica : scenario_.replica_ids()) {
-    const ReplicaId taker = next_in_ring(replica, scenario_.parallel.replicas);
-    const NetworkRoute hop =
-        routes_.between(scenario_.rank(replica, device), scenario_.rank(taker, device));
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const NetworkRoute hop = routes_.between(scenario_.rank(ring[i], device),
+                                             scenario_.rank(ring[(i + 1) % ring.size()], device));
     slowest.rate = std::min(slowest.rate, hop.rate);
     slowest.latency = std::max(slowest.latency, hop.latency);
   }
   return slowest;
 }
 
+std::vector<ReplicaId> LinkDelays::all_replicas() const {
+  std::vector<ReplicaId> all;
+  for (const ReplicaId replica : scenario_.replica_ids()) all.push_back(replica);
+  return all;
+}
+
 Duration LinkDelays::ring(DeviceId device, Bytes weights) const {
-  const std::int64_t members = scenario_.parallel.replicas;
-  if (members < 2) return {};
-  return ring_time(slowest_hop(device), weights, members);
+  return ring_of(device, weights, all_replicas());
+}
+
+Duration LinkDelays::ring_of(DeviceId device, Bytes weights,
+                             const std::vector<ReplicaId>& members) const {
+  if (members.size() < 2) return {};
+  return ring_time(slowest_hop(device, members), weights, std::ssize(members));
+}
+
+SyncTimes LinkDelays::sharded(DeviceId device, Bytes weights) const {
+  const int shard = scenario_.parallel.shard;
+  SyncTimes slowest;
+  for (int first = 0; first < scenario_.parallel.replicas; first += shard) {
+    std::vector<ReplicaId> group;
+    for (int replica = first; replica < first + shard; ++replica)
+      group.push_back(ReplicaId{replica});
+    slowest.gather = std::max(slowest.gather, ring_of(device, weights, group));
+  }
+  Duration copies{};
+  const Bytes share{(weights.count() + shard - 1) / shard};
+  for (int first = 0; first < shard; ++first) {
+    std::vector<ReplicaId> group;
+    for (int replica = first; replica < scenario_.parallel.replicas; replica += shard)
+      group.push_back(ReplicaId{replica});
+    copies = std::max(copies, 2 * ring_of(device, share, group));
+  }
+  slowest.reduction = slowest.gather + copies;
+  return slowest;
 }
 
 Duration LinkDelays::exchange(DeviceId device, Bytes weights) const {
   if (scenario_.parallel.replicas < 2) return {};
-  return exchange_time(slowest_hop(device), weights);
+  return exchange_time(slowest_hop(device, all_replicas()), weights);
 }
 
 Duration LinkDelays::all_reduce_at_rate(DeviceId device, Bytes weights) const {
   const std::int64_t members = scenario_.parallel.replicas;
   if (members < 2) return {};
-  return schedule::all_reduce_at_rate(slowest_hop(device), weights, members);
+  return schedule::all_reduce_at_rate(slowest_hop(device, all_replicas()), weights, members);
 }
 
 LinkDelay LinkDelays::delay(DeviceId from, DeviceId to, Bytes message) {
   std::vector<NetworkRoute> routes;
   for (const ReplicaId replica : scenario_.replica_ids())
-    routes.push_back(routes_.between(scenario_.rank(replica, from), scenario_.rank(replica, to)));
+    for (int tensor = 0; tensor < scenario_.parallel.tensor; ++tensor)
+      routes.push_back(routes_.between(scenario_.rank(replica, from, tensor),
+                                       scenario_.rank(replica, to, tensor)));
   LinkDelay slowest;
   bool first = true;
   for (const NetworkRoute& each : routes) {

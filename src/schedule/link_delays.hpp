@@ -18,6 +18,12 @@ struct LinkDelay {
   bool shared = false;  ///< by more than one ordered pair of devices
 };
 
+/// Times that data parallelism adds around the blocks of a chunk, all replicas together.
+struct SyncTimes {
+  Duration gather{};     ///< of its weights, before its first F
+  Duration reduction{};  ///< of its gradients, after its last backward block
+};
+
 /// The delays of every ordered pair of devices that a schedule uses. Replicas follow one order, so
 /// that a pair counts as slow as it is in the replica where it is slowest; replicas that share a
 /// link or an interface send at the same moments, and the last one is waited for. The rules are
@@ -34,24 +40,23 @@ public:
   [[nodiscard]] Duration ring(DeviceId device, Bytes weights) const;
   /// The same by CrossPipe's estimate for two datacenters (appendix E).
   [[nodiscard]] Duration exchange(DeviceId device, Bytes weights) const;
-  /// The same by Atlas' estimate (footnote 1).
+  /// Of a chunk whose weights are sharded over Parallel::shard replicas.
+  [[nodiscard]] SyncTimes sharded(DeviceId device, Bytes weights) const;
+  /// The ring's by Atlas' estimate (footnote 1).
   [[nodiscard]] Duration all_reduce_at_rate(DeviceId device, Bytes weights) const;
   /// How many resources the answers named so far.
   [[nodiscard]] int resources() const { return static_cast<int>(held_.size()); }
 
 private:
-  [[nodiscard]] RingHop slowest_hop(DeviceId device) const;
+  [[nodiscard]] RingHop slowest_hop(DeviceId device, const std::vector<ReplicaId>& ring) const;
+  [[nodiscard]] std::vector<ReplicaId> all_replicas() const;
+  [[nodiscard]] Duration ring_of(DeviceId device, Bytes weights,
+                                 const std::vector<ReplicaId>& members) const;
   [[nodiscard]] int resource(const LinkResource& held);
 
   const Scenario& scenario_;
   NetworkRoutes routes_;
   std::vector<LinkResource> held_;  ///< index: resource
-};
-
-/// Times that data parallelism adds around the blocks of a chunk, all replicas together.
-struct SyncTimes {
-  Duration gather{};     ///< of its weights, before its first F
-  Duration reduction{};  ///< of its gradients, after its last backward block
 };
 
 [[nodiscard]] inline SyncTimes sync_times(const Scenario& scenario, const LinkDelays& links,
@@ -65,6 +70,7 @@ struct SyncTimes {
     }
     case GradientSync::two_datacenter: return {{}, links.exchange(device, weights)};
     case GradientSync::ring_rate: return {{}, links.all_reduce_at_rate(device, weights)};
+    case GradientSync::zero3: return links.sharded(device, weights);
   }
   return {};
 }

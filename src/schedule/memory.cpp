@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -112,8 +113,9 @@ void add_static_memory(DeviceNeed& memory, const Scenario& scenario, DeviceId of
   // bf16 weights of 2 bytes; fp32 master weights and two moments are 12, 6 times as much.
   constexpr std::int64_t kOptimizerOverWeights = 6;
   const Parallel& parallel = scenario.parallel;
-  const int shards =
-      parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas * holders : 1;
+  int shards = parallel.shard * holders;
+  if (parallel.gradient_sync != GradientSync::zero3)
+    shards = parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas * holders : 1;
   const Bytes weights = scenario.costs.weights[index(of)];
   memory.weights += weights;
   memory.gradients += weights;
@@ -160,6 +162,14 @@ MemoryEffect ActivationModel::effect(const Block& block) const {
 }
 
 std::vector<Bytes> peak_activation(const Schedule& schedule, const Scenario& scenario) {
+  if (scenario.has_uneven_replicas()) {
+    std::vector<Bytes> peaks;
+    for (const ReplicaId replica : schedule.replica_ids())
+      for (const Bytes peak :
+           peak_activation(schedule.of_replica(replica), scenario.of_replica(replica)))
+        peaks.push_back(peak);
+    return peaks;
+  }
   const ActivationModel model{schedule, scenario};
   std::vector<Bytes> peaks;
   for (const auto& row : schedule.rows) peaks.push_back(peak_of(row, model));
@@ -174,6 +184,14 @@ Bytes allowed_activation(const Schedule& schedule, const Scenario& scenario) {
 }
 
 std::vector<int> over_budget(const Schedule& schedule, const Scenario& scenario) {
+  if (scenario.has_uneven_replicas()) {
+    std::set<int> over;
+    for (const ReplicaId replica : schedule.replica_ids())
+      for (const int device :
+           over_budget(schedule.of_replica(replica), scenario.of_replica(replica)))
+        over.insert(device);
+    return {over.begin(), over.end()};
+  }
   const std::vector<Bytes> peaks = peak_activation(schedule, scenario);
   const Bytes allowed = allowed_activation(schedule, scenario);
   std::vector<int> over;

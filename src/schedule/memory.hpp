@@ -32,7 +32,8 @@ private:
   std::vector<Chunk> chunks_;
 };
 
-/// Peak activation memory of each row. Exact for any timing, since one device is one sequence.
+/// Peak activation memory of each row, or of each replica's rows where replicas differ. Exact for
+/// any timing, since one device is one sequence.
 [[nodiscard]] std::vector<Bytes> peak_activation(const Schedule& schedule,
                                                  const Scenario& scenario);
 /// The scenario's activation budget, plus what v chunks a device may add by rounding: the remainder

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+
 namespace longhaul::schedule {
 namespace {
 
@@ -21,6 +25,36 @@ int messages_at_a_time(Bandwidth aggregate, Bandwidth rate) {
 }
 
 }  // namespace
+
+std::string name_of(const LinkResource& resource, const Scenario& scenario) {
+  const auto datacenter = [&](int id) -> const std::string& {
+    return scenario.datacenters[at(id)].name;
+  };
+  const auto of_node = [&] {
+    return fmt::format("{} {}/{}", to_string(resource.kind), datacenter(resource.first),
+                       resource.second);
+  };
+  const auto of_pair = [&](const char* kind) {
+    return fmt::format("{} {}>{}", kind, datacenter(resource.first), datacenter(resource.second));
+  };
+  switch (resource.kind) {
+    case ResourceKind::link: return fmt::format("link {}>{}", resource.first, resource.second);
+    case ResourceKind::shared_link: return of_pair("link");
+    case ResourceKind::aggregate: return of_pair("aggregate");
+    case ResourceKind::egress:
+    case ResourceKind::ingress:
+    case ResourceKind::internal_out:
+    case ResourceKind::internal_in: return of_node();
+    case ResourceKind::port_out:
+    case ResourceKind::port_in:
+      return fmt::format("{} {}", to_string(resource.kind), resource.first);
+    case ResourceKind::device:
+    case ResourceKind::collective:
+    case ResourceKind::workers:
+    case ResourceKind::copy_engine: break;  // no message holds them
+  }
+  return "?";
+}
 
 NetworkRoutes::NetworkRoutes(const Scenario& scenario) : scenario_{scenario} {
   std::vector<int> seen(scenario.datacenters.size());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <string>
 #include <vector>
 
 #include "base/vocabulary.hpp"
@@ -16,6 +17,9 @@ struct LinkResource {
   int first = 0, second = 0;
   friend auto operator<=>(const LinkResource&, const LinkResource&) = default;
 };
+
+/// "link 3>4", "link west>east", "egress west/0", "port-out 3": its name in plans and traces.
+[[nodiscard]] std::string name_of(const LinkResource& resource, const Scenario& scenario);
 
 /// A link or an interface on a route.
 struct RouteSegment {

@@ -15,6 +15,19 @@ std::string to_text(const Block& block) {
   return text;
 }
 
+Schedule Schedule::of_replica(ReplicaId replica) const {
+  Schedule alone = *this;
+  alone.replicas = 1;
+  alone.cell = 1;
+  alone.link_orders.clear();
+  if (!replica_microbatches.empty()) alone.microbatches = replica_microbatches[index(replica)];
+  alone.replica_microbatches.clear();
+  if (replicas_share_rows()) return alone;
+  alone.rows.assign(rows.begin() + number(replica) * devices,
+                    rows.begin() + (number(replica) + 1) * devices);
+  return alone;
+}
+
 std::string turns_name(int cell, DeviceId from, DeviceId to) {
   return fmt::format("turns {}/{}>{}", cell, from, to);
 }

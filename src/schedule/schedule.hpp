@@ -43,8 +43,9 @@ struct Schedule {
   std::string name;
   int devices = 0;       ///< P
   int chunks = 0;        ///< of all copies: v * P for schedules of v chunks a device
-  int microbatches = 0;  ///< M
+  int microbatches = 0;  ///< M; of several counts the largest
   int replicas = 1;
+  std::vector<int> replica_microbatches{};  ///< M of each replica; empty: all have the same
   /// Copies of the model inside one pipeline; 2 for bidirectional schedules. Chunks are numbered
   /// copy by copy, microbatch m runs in copy m mod copies, and no dependency leaves a copy.
   int copies = 1;
@@ -85,6 +86,8 @@ struct Schedule {
   [[nodiscard]] int microbatches_of(ChunkId chunk) const {
     return (microbatches - copy_of(chunk) + copies - 1) / copies;
   }
+  /// The rows of one replica, as those of the only one.
+  [[nodiscard]] Schedule of_replica(ReplicaId replica) const;
   [[nodiscard]] bool replicas_share_rows() const { return std::ssize(rows) == devices; }
   [[nodiscard]] std::span<const Block> row(ReplicaId replica, DeviceId device) const {
     return rows[at(replicas_share_rows() ? number(device)

@@ -1,8 +1,11 @@
 #include "sim/simulate.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
+#include "plan/check_extras.hpp"
+#include "sim/events/event_driver.hpp"
 #include "sim/lane_sweep.hpp"
 
 namespace longhaul::sim {
@@ -18,10 +21,43 @@ Duration last_end(const OpTimes& times) {
 
 OpTimes simulate(const Plan& plan) { return try_simulate(plan).or_throw(); }
 
-Result<OpTimes> try_simulate(const Plan& plan) { return LaneSweep{plan}.run(); }
+Result<OpTimes> try_simulate(const Plan& plan) {
+  if (!plan::needs_order_of_time(plan)) return LaneSweep{plan}.run();
+  Result<OpResults> results = simulate_in_order_of_time(plan);
+  if (!results) return results.refusal();
+  return (*std::move(results)).times;
+}
 
 OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at, Duration hop) {
-  return LaneSweep{plan, at, hop}.run().or_throw();
+  if (!plan::needs_order_of_time(plan)) return LaneSweep{plan, at, hop}.run().or_throw();
+  if (hop > Duration::zero())
+    fail(
+        "the plan of {} has what is simulated in order of time, where ranks hear of each other at "
+        "once. Leave the hop out.",
+        plan.schedule);
+  return simulate_in_order_of_time(plan, at).or_throw().times;
+}
+
+OpResults simulate_results(const Plan& plan, const plan::WeatherOfIteration& at) {
+  if (!plan::needs_order_of_time(plan)) return {LaneSweep{plan, at}.run().or_throw()};
+  return simulate_in_order_of_time(plan, at).or_throw();
+}
+
+Result<OpResults> simulate_in_order_of_time(const Plan& plan, const plan::WeatherOfIteration& at) {
+  if (auto why = plan::why_unsound(plan)) return *std::move(why);
+  const plan::Stream once;
+  return EventDriver{plan, once, at}.run();
+}
+
+StreamFacts simulate_stream(const Plan& plan, const plan::Stream& stream,
+                            const std::function<void(const StreamedIteration&)>& sink,
+                            const plan::WeatherOfIteration& at) {
+  require_none(plan::why_unsound(plan, stream));
+  EventDriver driver{plan, stream, at};
+  require_none(driver.run([&](int iteration, const OpResults& results) {
+    sink({iteration, results});
+  }));
+  return {driver.most_live_iterations()};
 }
 
 std::vector<PlayedIteration> play_iterations(const Plan& plan, const plan::Weather& weather,

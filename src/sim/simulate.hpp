@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -9,8 +11,9 @@
 
 namespace longhaul::sim {
 
-/// Runs a plan in virtual time, exact to the nanosecond. Throws Error (run_failed) that names the
-/// cycle of waiting ops if the plan deadlocks.
+/// Runs a plan in virtual time, exact to the nanosecond: lane by lane (LaneSweep), or where the
+/// plan needs it in order of time (EventDriver). Throws Error that says why if the plan is unsound
+/// (plan::why_unsound), and one (run_failed) that names the cycle of waiting ops if it deadlocks.
 [[nodiscard]] OpTimes simulate(const Plan& plan);
 /// The same, where a plan that deadlocks is an answer.
 Result<OpTimes> try_simulate(const Plan& plan);
@@ -21,6 +24,29 @@ Result<OpTimes> try_simulate(const Plan& plan);
 /// too.
 [[nodiscard]] OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at,
                                Duration hop = {});
+
+/// The same, with what became of ops that may not run, and the versions that ops noted.
+[[nodiscard]] OpResults simulate_results(const Plan& plan, const plan::WeatherOfIteration& at = {});
+/// In order of time, whatever the plan needs.
+[[nodiscard]] Result<OpResults> simulate_in_order_of_time(const Plan& plan,
+                                                          const plan::WeatherOfIteration& at = {});
+
+/// One iteration of a stream, all of whose ops have their times: these count from the stream's
+/// start.
+struct StreamedIteration {
+  int iteration = 0;
+  const OpResults& results;
+};
+struct StreamFacts {
+  /// Iterations that were in memory at a time: bounded by how far dependencies reach back and how
+  /// far they let lanes run apart.
+  std::size_t most_live_iterations = 0;
+};
+/// Runs a plan on, iteration after iteration, without a barrier between them (plan::Stream). Hands
+/// over each iteration when it is complete, in order. Throws Error as simulate() does.
+StreamFacts simulate_stream(const Plan& plan, const plan::Stream& stream,
+                            const std::function<void(const StreamedIteration&)>& sink,
+                            const plan::WeatherOfIteration& at = {});
 
 /// One iteration of a run in virtual time.
 struct PlayedIteration {

@@ -24,7 +24,8 @@ TEST(Vocabulary, KeepsTheNumbersOfTraces) {
       {"whole", 0}, {"scatter", 1}, {"wan", 2}, {"gather", 3}};
   for (const auto& [name, number] : legs)
     EXPECT_EQ(from_string<MessageLeg>(name), static_cast<MessageLeg>(number));
-  const std::pair<const char*, int> outcomes[] = {{"ran", 0}, {"withdrawn", 1}, {"late", 2}};
+  const std::pair<const char*, int> outcomes[] = {
+      {"ran", 0}, {"withdrawn", 1}, {"late", 2}, {"skipped", 3}, {"undrawn", 4}};
   for (const auto& [name, number] : outcomes)
     EXPECT_EQ(from_string<Outcome>(name), static_cast<Outcome>(number));
   const std::pair<const char*, int> levels[] = {{"node", 0}, {"datacenter", 1}, {"wan", 2}};
@@ -32,7 +33,7 @@ TEST(Vocabulary, KeepsTheNumbersOfTraces) {
     EXPECT_EQ(from_string<NetworkLevel>(name), static_cast<NetworkLevel>(number));
 }
 
-TEST(Vocabulary, EachRowIsOfABlockAMessageOrACollective) {
+TEST(Vocabulary, EachRowIsOfABlockAMessageACollectiveOrATask) {
   std::set<RowKind> rows{RowKind::send, RowKind::recv};
   for (const BlockKind kind : every<BlockKind>()) {
     EXPECT_TRUE(is_compute(row_kind_of(kind)));
@@ -41,6 +42,11 @@ TEST(Vocabulary, EachRowIsOfABlockAMessageOrACollective) {
   }
   for (const CollectiveKind kind : every<CollectiveKind>()) {
     EXPECT_TRUE(is_collective(row_kind_of(kind)));
+    EXPECT_STREQ(to_string(row_kind_of(kind)), to_string(kind));
+    rows.insert(row_kind_of(kind));
+  }
+  for (const TaskKind kind : every<TaskKind>()) {
+    EXPECT_TRUE(is_task(row_kind_of(kind)));
     EXPECT_STREQ(to_string(row_kind_of(kind)), to_string(kind));
     rows.insert(row_kind_of(kind));
   }

@@ -89,6 +89,31 @@ latency = "100ns"
 transfer_ratio = 0
 )");
 
+/// P=2, M=4 of three operators, named "listed": F 30 + 10 and 20 ns.
+inline const std::string kOperators = R"([scenario]
+name = "listed"
+[parallel]
+stages = 2
+microbatches = 4
+[[operator]]
+name = "qkv"
+kind = "matmul"
+forward = "30ns"
+dgrad = "30ns"
+wgrad = "30ns"
+[[operator]]
+name = "attention"
+kind = "attention"
+forward = "10ns"
+dgrad = "20ns"
+[[operator]]
+name = "down"
+kind = "matmul"
+forward = "20ns"
+dgrad = "20ns"
+wgrad = "20ns"
+)";
+
 /// P=2, M=2, named "two", in one datacenter.
 inline const std::string kTwoStages = R"([scenario]
 name = "two"

@@ -22,6 +22,31 @@ TEST(TimedDevice, EndsABlockAtItsDeadlineAndNotBefore) {
   EXPECT_EQ(device.next_event(), kNever);
 }
 
+TEST(TimedDevice, SlowsABlockBesideAMessage) {
+  device::TimedDevice device;
+  ASSERT_TRUE(device.slow_by(plan::Overlap::of(1, 1, 2)));
+  device.begin_iteration(0);
+  device.start(OpId{4}, 0ms, 10ms);
+  EXPECT_EQ(device.next_event(), 10ms);
+  device.message_holds(NetworkLevel::wan, 2ms, 6ms);
+  EXPECT_EQ(device.next_event(), 12ms);
+  EXPECT_FALSE(device.finished(11ms));
+  EXPECT_EQ(device.finished(12ms).value().due, 12ms);
+  device.message_holds(NetworkLevel::wan, 14ms, 34ms);
+  device.start(OpId{5}, 12ms, 10ms);
+  EXPECT_EQ(device.next_event(), 30ms);
+  EXPECT_TRUE(device.finished(30ms));
+  device.begin_iteration(1);
+  device.start(OpId{4}, 32ms, 10ms);
+  EXPECT_EQ(device.next_event(), 42ms) << "messages of the iteration before are over";
+  EXPECT_TRUE(device.finished(42ms));
+  ASSERT_TRUE(device.slow_by({}));
+  device.begin_iteration(0);
+  device.start(OpId{4}, 0ms, 10ms);
+  device.message_holds(NetworkLevel::wan, 2ms, 6ms);
+  EXPECT_EQ(device.next_event(), 10ms) << "the next plan has none";
+}
+
 /// Runs until it is let go; fails where it is told to.
 class HeldWork final : public engine::BlockWork {
 public:

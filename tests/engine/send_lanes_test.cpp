@@ -2,7 +2,9 @@
 // and holds nothing a second time.
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "comm/piece_transport.hpp"
 #include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
 #include "harness/profile/plan_builder.hpp"
@@ -154,6 +156,93 @@ RANKS_TEST(LaneHolds, AreNoneWithoutEmulation) {
   for (const auto& paces : {transport.sent, transport.received})
     for (const cuda::LanePace& pace : paces) EXPECT_EQ(pace.hold, Duration::zero());
   EXPECT_EQ(ranks().world().sum(result.checks.wrong()), 0);
+}
+
+/// In pieces over the host's; counts payloads that have not left.
+class CountingTransport final : public comm::Transport {
+public:
+  explicit CountingTransport(comm::Transport& host) : pieces_{host} {}
+
+  [[nodiscard]] Rank self() const override { return pieces_.self(); }
+  [[nodiscard]] int ranks() const override { return pieces_.ranks(); }
+  [[nodiscard]] comm::RequestId send(Rank to, int tag, std::span<const std::byte> data) override {
+    return pieces_.send(to, tag, data);
+  }
+  [[nodiscard]] comm::RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override {
+    return pieces_.receive(from, tag, buffer);
+  }
+  [[nodiscard]] int tags() const override { return pieces_.tags(); }
+  void ring_doorbell(Rank to) override { pieces_.ring_doorbell(to); }
+  [[nodiscard]] comm::RequestId send_payload(Rank to, int tag, std::span<const std::byte> data,
+                                             const cuda::LanePace& pace) override {
+    const comm::RequestId request = pieces_.send_payload(to, tag, data, pace);
+    open_.insert(request);
+    most_open = std::max(most_open, open_.size());
+    return request;
+  }
+  [[nodiscard]] comm::RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                                const cuda::LanePace& pace) override {
+    return pieces_.receive_payload(from, tag, buffer, pace);
+  }
+  [[nodiscard]] comm::RequestId collective(CollectiveKind kind, std::span<const Rank> members,
+                                           const comm::Exchange& exchange) override {
+    return pieces_.collective(kind, members, exchange);
+  }
+  void prepare_group(std::span<const Rank> members) override { pieces_.prepare_group(members); }
+  void advance(std::vector<comm::Completion>& done) override {
+    pieces_.advance(done);
+    for (const comm::Completion& completion : done) open_.erase(completion.request);
+  }
+  [[nodiscard]] bool wants_look() const override { return pieces_.wants_look(); }
+  [[nodiscard]] bool wants_polling() const override { return pieces_.wants_polling(); }
+  [[nodiscard]] std::int64_t unclaimed() override { return pieces_.unclaimed(); }
+
+  std::size_t most_open = 0;
+
+private:
+  comm::PieceTransport pieces_;
+  std::set<comm::RequestId> open_;
+};
+
+class LargePayloads : public OnRanks {
+protected:
+  /// The most that had not left at a time, of ten messages that are ready at once.
+  std::size_t most_open(Bytes size) {
+    harness::PlanBuilder b{"large", ranks().count()};
+    for (int i = 0; i < 10; ++i) b.message(0, 1, 1ms, 0ns, size);
+    const Plan plan = b.build();
+    auto made = std::make_unique<CountingTransport>(ranks().host_transport());
+    CountingTransport& transport = *made;
+    ranks().carry_payloads_by(std::move(made));
+    device::TimedDevice device;
+    engine::EngineOptions options;
+    options.emulation = engine::Emulation::off;
+    options.payload = size;
+    ranks().watchdog().watch(&plan, 10s);
+    engine::Engine engine{plan, ranks(), device, options};
+    wrong = ranks().world().sum(engine.run(0).checks.wrong());
+    ranks().watchdog().watch(nullptr, {});
+    return transport.most_open;
+  }
+  ~LargePayloads() { ranks().carry_payloads_by(nullptr); }
+  std::int64_t wrong = 0;
+};
+
+// So many take room at a time, however many are ready.
+RANKS_TEST(LargePayloads, LeaveTwoAtATime) {
+  NEEDS_RANKS(2);
+  const std::size_t most = most_open(3_MiB);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(most, self() == 0 ? engine::kMostUnsent : 0);
+}
+
+RANKS_TEST(LargePayloads, AreThoseThatAreMadeAhead) {
+  NEEDS_RANKS(2);
+  const std::size_t most = most_open(64_KiB);
+  EXPECT_EQ(wrong, 0);
+  if (self() == 0) {
+    EXPECT_GT(most, engine::kMostUnsent) << "small ones leave as they are ready";
+  }
 }
 
 }  // namespace

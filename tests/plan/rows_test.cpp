@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/lowering/lower.hpp"
+#include "plan/plan_draft.hpp"
 #include "schedule/generators/generate.hpp"
 #include "support/plans.hpp"
 
@@ -25,6 +26,33 @@ TEST(Rows, ARankAloneGivesItsPartOfAllRows) {
   }
   EXPECT_EQ(joined, all.rows);
   EXPECT_EQ(all.rows.front().iteration, 7);
+}
+
+TEST(Rows, OnlyWhatHoldsADeviceIsABlock) {
+  PlanDraft draft{"by hand"};
+  const Rank rank = draft.add_rank("west");
+  const ResourceId device = draft.add_resource("device 0", ResourceKind::device);
+  const ResourceId workers = draft.add_resource("workers 0", ResourceKind::workers, 2);
+  const ResourceId engine = draft.add_resource("copies 0", ResourceKind::copy_engine);
+  const auto add = [&](const char* name, const std::vector<ResourceId>& held) {
+    return draft.add_block(draft.add_lane(rank, name, OpKind::compute, held), Duration{10});
+  };
+  const auto block = add("compute", {device});
+  const auto other = add("other", {workers, device});
+  const auto task = add("host", {workers});
+  const auto copy = add("copies", {engine});
+  const auto staged = add("staged copies", {engine, workers});
+  const auto free = add("free", {});
+  const Plan plan = draft.make();
+  const OpTimes times(plan.ops.size());
+  const PlanRows rows{plan, times};
+  const auto kind = [&](PlanDraft::Handle op) { return rows[index(draft.id(op))].kind; };
+  EXPECT_EQ(kind(block), RowKind::F);
+  EXPECT_EQ(kind(other), RowKind::F);
+  EXPECT_EQ(kind(task), RowKind::host_task);
+  EXPECT_EQ(kind(copy), RowKind::copy);
+  EXPECT_EQ(kind(staged), RowKind::host_task) << "threads that copy are threads";
+  EXPECT_EQ(kind(free), RowKind::F);
 }
 
 TEST(Rows, BlocksCarryTheMemoryTheyTakeOrRelease) {

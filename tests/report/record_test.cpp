@@ -87,6 +87,17 @@ TEST(Record, MarksWhatDoesNotFitTheCapacity) {
   EXPECT_EQ(to_json(unknown)["fits"], true) << "without a capacity nothing can fail to fit";
 }
 
+TEST(Record, TasksBesideDevicesAreInTheJsonWhereThereAreAny) {
+  const Scenario scenario = uniform_scenario(2, 3);
+  trace::IterationReport report = report_of_two_ranks();
+  report.idle.copy = 250;
+  report.tasks[index(TaskKind::copy)] = {3, 400, 500};
+  const auto answer = to_json(make_record(report, schedule::generate("1f1b", scenario), scenario));
+  EXPECT_EQ(answer["idle"]["copy"], 250);
+  EXPECT_FALSE(answer["idle"].contains("host_task"));
+  EXPECT_EQ(answer["tasks"].dump(), R"({"copy":{"tasks":3,"busy_ns":400,"work_ns":500}})");
+}
+
 TEST(Record, JsonKeysAreThoseOfTheFormat) {
   const Scenario scenario = uniform_scenario(2, 3);
   const auto answer =
@@ -94,12 +105,13 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
   EXPECT_THAT(
-      keys, ElementsAre("schedule", "makespan_ns", "device_span_ns", "per_microbatch_ns",
+      keys, ElementsAre("schedule", "grain", "makespan_ns", "device_span_ns", "per_microbatch_ns",
                         "lower_bound_ns", "gap", "bound_holds_for", "bound_reason", "bubble_ratio",
                         "peak_activation", "over_budget", "fits", "wan_crossings_on_critical_path",
                         "idle", "tokens_per_second", "mfu", "resources", "traffic"));
   EXPECT_EQ(answer["idle"]["dependency"], 5000);
-  EXPECT_EQ(answer["idle"].size(), trace::idle_parts().size());
+  EXPECT_EQ(std::ssize(answer["idle"]),
+            std::ranges::count(trace::idle_parts(), false, &trace::IdlePart::of_tasks));
 }
 
 TEST(Record, HoldsItsMakespanAgainstTheBound) {

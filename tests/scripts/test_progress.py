@@ -71,6 +71,16 @@ class Progress(unittest.TestCase):
         self.assertTrue(said.endswith("\r\033[Kresult\n\r\033[Kcode 1\n"), repr(said))
         self.assertEqual("result\ncode 1\n", self.elsewhere("bash", "-c", SHELL, "-", "0"))
 
+    PROFILE = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build/bin")) / "bench_profile"
+
+    @unittest.skipUnless(PROFILE.is_file(), "no mpirun: bench_profile is not built")
+    def test_of_a_benchmark(self):
+        """One line, rewritten in place, that goes when the measurement ends."""
+        said = on_a_terminal(str(self.PROFILE), "--check")
+        self.assertRegex(said, r"\r\033\[Kbench_profile \[#*\.*\] 0/\d+ .*, round 0")
+        self.assertRegex(said, r"\r\033\[Kbench_profile \[#+\.*\] \d+/\d+ operators\r\033\[K")
+        self.assertNotIn("bench_profile [", self.elsewhere(str(self.PROFILE), "--check"))
+
     def test_every_command_has_it(self):
         """A script calls a guarded command of Python, shows it itself, or shows what it starts as it
         comes."""

@@ -32,6 +32,29 @@ stages = 2
 NAMED = UNNAMED + "[scenario]\nname = 'alps'  # not \"west\"\n"
 
 
+class Ranks(unittest.TestCase):
+    def ranks_of(self, text, overrides=()):
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "s.toml"
+            file.write_text(text)
+            return scenario_text.ranks_of(file, overrides)
+
+    def test_tensor_ranks_and_services_count(self):
+        text = "[parallel]\nstages = 3\nreplicas = 2\ntensor = 4\n"
+        self.assertEqual(24, self.ranks_of(text))
+        self.assertEqual(12, self.ranks_of(text, ["parallel.tensor=2"]))
+        self.assertEqual(27, self.ranks_of(text + "[[service]]\ncount = 2\n[[service]]\n"))
+        with self.assertRaisesRegex(Failure, "service.count = 0"):
+            self.ranks_of(text + "[[service]]\ncount = 0\n")
+
+
+class Overrides(unittest.TestCase):
+    def test_those_of_another_run_are_no_part_of_a_file(self):
+        text = "a = 1\n# --set x=1\n # --set y=1\n# --change 3:z=2\n# a note"
+        self.assertEqual("a = 1\n # --set y=1\n# a note", scenario_text.without_overrides(text))
+        self.assertEqual(NAMED, scenario_text.without_overrides(NAMED))
+
+
 class Names(unittest.TestCase):
     def test_a_scenario_is_not_called_after_a_datacenter(self):
         command = "longhaul simulate runs/far.toml --schedule 1f1b"

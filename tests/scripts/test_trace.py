@@ -19,7 +19,7 @@ class Kinds(unittest.TestCase):
     def test_are_those_of_the_vocabulary(self):
         text = (ROOT / "src/base/vocabulary.hpp").read_text(encoding="utf-8").replace("\\\n", " ")
         numbers = {}
-        for which in ("BLOCK_KINDS", "MESSAGE_SIDES", "COLLECTIVE_KINDS"):
+        for which in ("BLOCK_KINDS", "MESSAGE_SIDES", "COLLECTIVE_KINDS", "TASK_KINDS"):
             listed = re.search(rf"#define LONGHAUL_{which}\(X\)(.*)", text)[1]
             for name, number in re.findall(r'X\(\w+, "(\w+)", (\d+)', listed):
                 numbers[int(number)] = name
@@ -98,14 +98,14 @@ class ReadTrace(unittest.TestCase):
 
     def test_leaves_out_kinds_that_it_does_not_know(self):
         with h5py.File(self.write(), "a") as file:
-            kinds = h5py.enum_dtype({"F": 0, "send": 5, "recv": 6, "barrier": 15}, basetype="u1")
+            kinds = h5py.enum_dtype({"F": 0, "send": 5, "recv": 6, "barrier": 40}, basetype="u1")
             numbers = file["predicted/kind"][()]
-            numbers[0] = 15
+            numbers[0] = 40
             del file["predicted/kind"]
             file["predicted"].create_dataset("kind", data=numbers.astype("u1"), dtype=kinds)
         trace = read_trace(self.file)
         self.assertEqual(list(trace.predicted["kind"]), ["send", "recv"])
-        self.assertEqual(trace.left_out, ["predicted: 1 rows of kind 15 (barrier) are left out "
+        self.assertEqual(trace.left_out, ["predicted: 1 rows of kind 40 (barrier) are left out "
                                           "(this program does not know it)"])
         self.assertFalse(collectives(trace.predicted).any())
 

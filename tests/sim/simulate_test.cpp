@@ -14,6 +14,7 @@
 #include "support/plans.hpp"
 #include "support/scenarios.hpp"
 #include "support/weather.hpp"
+#include "trace/report/report_rows.hpp"
 
 namespace longhaul::sim {
 namespace {
@@ -222,6 +223,26 @@ TEST(Occupancy, CountsHoldsOfEveryResource) {
   EXPECT_EQ(uses.at("link 0>1").holds, 3u);
   EXPECT_EQ(uses.at("device 1").busy, Duration{900});
   EXPECT_EQ(uses.at("device 1").holds, 6u);
+}
+
+// A gather and a scatter of 8 MiB among two: half of them each way and each time, 33.6 ms at 1
+// Gbps.
+TEST(Occupancy, CountsTheStepsOfCollectives) {
+  const Scenario scenario = replicas_apart();
+  const Plan plan = plan::lower(schedule::generate("1f1b", scenario), scenario);
+  const OpTimes times = simulate(plan);
+  int links = 0;
+  for (const plan::ResourceUse& use : plan::occupancy(plan, times)) {
+    if (use.kind != ResourceKind::link) continue;
+    EXPECT_EQ(use.busy, Duration{2 * 33'554'432}) << use.name;
+    EXPECT_EQ(use.holds, 2U) << use.name;
+    ++links;
+  }
+  EXPECT_EQ(links, 2);
+  const trace::IterationReport report =
+      trace::report_rows(plan::PlanRows{plan, times}, 0, plan.datacenters);
+  EXPECT_EQ(report.wan_busy_ns, 4 * 33'554'432);
+  EXPECT_EQ(report.legs[static_cast<std::size_t>(MessageLeg::whole)].messages, 0);
 }
 
 TEST(Simulate, NamesTheCycleOfADeadlock) {

@@ -8,6 +8,7 @@
 #include "plan/lowering/lower.hpp"
 #include "plan/lowering/prove_collectives.hpp"
 #include "planner/choose_schedules.hpp"
+#include "planner/collectives/grain.hpp"
 #include "report/record.hpp"
 #include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
@@ -146,8 +147,40 @@ ordered_json placement_json(const Scenario& scenario) {
   return json;
 }
 
+/// What stage_table() leaves out of replicas that differ.
+std::string replicas_text(const Scenario& scenario) {
+  if (!scenario.has_uneven_replicas()) return {};
+  std::string text = "\nReplicas differ";
+  if (!scenario.replica_costs.empty()) text += "; costs above are the largest of each";
+  text += ":";
+  for (const ReplicaId replica : scenario.replica_ids())
+    text += fmt::format("\n  replica {}: {}, F {}", replica,
+                        report::counted(scenario.microbatches_of(replica), "microbatch"),
+                        to_text(*std::ranges::max_element(scenario.costs_of(replica).forward)));
+  return text + "\n";
+}
+
+/// Of replicas that differ.
+ordered_json replicas_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const ReplicaId replica : scenario.replica_ids()) {
+    ordered_json forward = ordered_json::array();
+    for (const Duration time : scenario.costs_of(replica).forward) forward.push_back(time.count());
+    json.push_back(
+        {{"microbatches", scenario.microbatches_of(replica)}, {"forward_ns", std::move(forward)}});
+  }
+  return json;
+}
+
 /// Proves the collectives of the plan that the schedule becomes.
 void check_collectives(const Schedule& schedule, const Scenario& scenario, Finding& finding) {
+  if (planner::grain_of(schedule, scenario) == planner::Grain::whole) {
+    finding.details += fmt::format(
+        "\nthe collectives of {} are not proven: as messages they are more than {} ops\n",
+        schedule.name, planner::kMostOpsInSteps);
+    finding.json["collectives"] = {{"proven", nullptr}};
+    return;
+  }
   const Result<Plan> plan = plan::try_lower(schedule, scenario);
   if (!plan) {
     finding.problems.push_back(plan.refusal().reason);
@@ -189,14 +222,20 @@ Finding check_scenario(const std::string& file, const Options& options) {
                     to_text(device.total() - *device.capacity)));
   }
   finding.details = placement_table(scenario) + report::site_table(scenario) +
-                    stage_table(scenario) + report::link_table(scenario) +
+                    stage_table(scenario) + replicas_text(scenario) + report::link_table(scenario) +
+                    report::overlap_text(scenario, Granularity::operators) +
                     fmt::format("\nMemory of each device under {}:", schedule.name) +
                     fit_table(devices, scenario);
   finding.json["scenario"] = scenario.name;
   finding.json["datacenters"] = report::sites_json(scenario);
   finding.json["placement"] = placement_json(scenario);
   finding.json["stages"] = stages_json(scenario);
+  if (scenario.has_uneven_replicas()) finding.json["replicas"] = replicas_json(scenario);
+  if (scenario.parallel.tensor > 1) finding.json["tensor"] = scenario.parallel.tensor;
+  if (scenario.parallel.shard > 1) finding.json["shard"] = scenario.parallel.shard;
   finding.json["links"] = report::links_json(scenario);
+  if (scenario.overlap.largest() > 1)
+    finding.json["overlap_slowdown"] = report::overlap_json(scenario);
   finding.json["schedule"] = schedule.name;
   finding.json["memory"] = fit_json(devices);
   check_collectives(schedule, scenario, finding);

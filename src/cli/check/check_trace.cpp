@@ -2,8 +2,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "cli/check/check.hpp"
+#include "report/link_load/link_check.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::cli {
@@ -32,12 +34,18 @@ private:
 };
 
 void check_file(const std::filesystem::path& file, Finding& finding) {
-  finding.problems = trace::validate_trace(file);
+  std::optional<report::LinkCheck> links;
+  finding.problems =
+      trace::validate_trace(file, [&](const trace::RunInfo& info) { return &links.emplace(info); });
+  if (!finding.problems.empty()) return;
+  finding.problems = links->problems();
+  finding.json["links"] = links->json();
   if (!finding.problems.empty()) return;
   const trace::TraceOverview overview = trace::overview_of(file);
   finding.summary = fmt::format("valid trace of {}: {} measured and {} predicted ops",
                                 overview.creator, overview.measured_rows, overview.predicted_rows);
   for (const std::string& note : overview.notes) finding.details += fmt::format("{}\n", note);
+  for (const std::string& note : links->notes()) finding.details += fmt::format("{}\n", note);
   finding.json["notes"] = overview.notes;
   finding.json["measured_rows"] = overview.measured_rows;
   finding.json["predicted_rows"] = overview.predicted_rows;

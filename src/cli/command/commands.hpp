@@ -43,6 +43,25 @@ struct LinkArguments {
   std::string to;
 };
 
+/// The options of `longhaul rule`, as typed; empty: not given.
+struct RuleArguments {
+  struct Operation {
+    std::string comp, comm, inter_cost, intra_cost, in_cost, inter_size, intra_size, max_chunks;
+    bool grouped = false;
+  } operation;
+  struct Layer {
+    std::string w_ag, g_act, act_ag, g_w, act_rs, g_w_rs, others;
+  } layer;
+  struct Model {
+    std::string c_ag, c_rs, c_fw, c_bw, activation, memory, microbatches;
+  } model;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_rule_options(Arguments& command, RuleArguments::Operation& arguments);
+void add_rule_options(Arguments& command, RuleArguments::Layer& arguments);
+void add_rule_options(Arguments& command, RuleArguments::Model& arguments);
+
 /// The options of a command line. Each command reads those that it declares.
 struct Options {
   std::vector<std::string> files;      ///< subjects of the command: scenario, trace, ...
@@ -52,10 +71,12 @@ struct Options {
   PlanArguments plan;                      ///< of `plan`
   report::CollectiveArguments collective;  ///< of `collective`
   std::string comm = "decoupled";
+  std::string granularity;  ///< empty: block; of `trace export`: as in the trace
   std::string format;
   std::string out;
   std::string scenario;  ///< of `check` for a schedule
   LinkArguments link;
+  RuleArguments rule;
   std::string expect;    ///< of `compare`
   std::string at_least;  ///< of `compare`: "1%"
   std::optional<int> iteration;
@@ -92,6 +113,9 @@ struct Answer {
 [[nodiscard]] Answer trace_export_command(const Options& options);
 [[nodiscard]] Answer trace_merge_command(const Options& options);
 [[nodiscard]] Answer collective_command(const Options& options);
+[[nodiscard]] Answer rule_operation_command(const Options& options);
+[[nodiscard]] Answer rule_layer_command(const Options& options);
+[[nodiscard]] Answer rule_model_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 

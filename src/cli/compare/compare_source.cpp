@@ -1,4 +1,7 @@
 #include <filesystem>
+#include <set>
+
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "base/text_file.hpp"
@@ -78,6 +81,14 @@ NamedSample link_sample(const Json& entry) {
           {}};
 }
 
+/// "steps", or "steps, whole": that of collectives in predictions (docs/collectives.md).
+std::string grains_of(const Json& schedules) {
+  std::set<std::string> grains;
+  for (const Json& entry : schedules)
+    if (entry.contains("grain")) grains.insert(entry["grain"].get<std::string>());
+  return fmt::format("{}", fmt::join(grains, ", "));
+}
+
 ComparedRun run_of(const Json& record, const std::string& source) {
   ComparedRun run;
   run.source = source;
@@ -90,6 +101,8 @@ ComparedRun run_of(const Json& record, const std::string& source) {
   else
     for (const Json& entry : record.at("schedules"))
       run.samples.push_back(schedule_sample(entry, run.is_measured));
+  const std::string grains = grains_of(record.value("schedules", Json::array()));
+  if (!grains.empty()) run.conditions.emplace_back("grain", grains);
   return run;
 }
 

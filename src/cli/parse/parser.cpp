@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/version.hpp"
+#include "report/granularity.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -27,6 +28,13 @@ constexpr std::array kExamples{
     Example{"collective",
             "longhaul collective benchmarks/scenarios/dp-2dc.toml --kind all-reduce "
             "--bytes 64MiB --algorithm all"},
+    Example{"rule operation", "longhaul rule operation --comm 6ms --in-cost 2ms"},
+    Example{"rule layer",
+            "longhaul rule layer --w-ag 3ms --g-act 4ms --act-ag 2ms --g-w 4ms --act-rs 2ms "
+            "--g-w-rs 3ms --others 1ms"},
+    Example{"rule model",
+            "longhaul rule model --c-ag 16ms --c-rs 24ms --c-fw 2ms --c-bw 4ms --activation 1GiB "
+            "--memory 8GiB --microbatches 16"},
     Example{"plan", "longhaul plan benchmarks/scenarios/atlas-5dc.toml"},
     Example{"trace summary", "longhaul trace summary first.h5"},
     Example{"trace attribution", "longhaul trace attribution first.h5 --schedule zb-h1"},
@@ -49,6 +57,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_ops();
   add_layers();
   add_collective();
+  add_rule();
   add_trace();
   add_compare();
   add_link();
@@ -110,6 +119,7 @@ void Parser::add_schedule() {
   command.option("--schedule", options_.schedule,
                  "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command.option("--out", options_.out, "write it to a file; an existing one is refused");
+  report::add_granularity_option(command, options_.granularity);
   command.option("--format", options_.format,
                  "of the file: longhaul (CSV, default), pytorch (CSV), goal (LogGOPSim) or "
                  "chakra (ASTRA-sim; a file for each rank)");
@@ -128,6 +138,7 @@ void Parser::add_simulate() {
                  "comma list of names and .csv files; static, dynamic: all of these");
   command.option("--out", options_.out,
                  "write the predicted timeline (HDF5); an existing file is refused");
+  report::add_granularity_option(command, options_.granularity);
   command.option("--iterations", options_.iterations,
                  "also play so many iterations back to back under the links' weather (trace, "
                  "jitter, loss, outage)");
@@ -170,6 +181,7 @@ void Parser::add_ops() {
   command.option("--schedule", options_.schedule,
                  "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command.option("--rank", options_.rank, "only this rank");
+  report::add_granularity_option(command, options_.granularity);
   add_planning(command);
 }
 
@@ -185,6 +197,23 @@ void Parser::add_collective() {
       collective_command, {1, 1}, "scenario (.toml)");
   report::add_collective_options(command, options_.collective);
   add_overrides(command);
+}
+
+void Parser::add_rule() {
+  longhaul::Arguments& rule =
+      tool_.command("rule", "Centauri's rules on given numbers: operation, layer, model");
+  rule.keeps_unknown();
+  add_rule_options(
+      add_command(rule, "operation", "in which parts a collective is cut (algorithm 1)",
+                  rule_operation_command, {}),
+      options_.rule.operation);
+  add_rule_options(add_command(rule, "layer", "which gradients of a layer come first (equation 1)",
+                               rule_layer_command, {}),
+                   options_.rule.layer);
+  add_rule_options(
+      add_command(rule, "model", "how many microbatches are launched together (equation 2)",
+                  rule_model_command, {}),
+      options_.rule.model);
 }
 
 void Parser::add_trace() {
@@ -208,6 +237,8 @@ void Parser::add_trace() {
   exported.option("--format", options_.format,
                   "chrome (default), csv, or memory: activations over time");
   exported.option("--out", options_.out, "file to write; an existing one is refused");
+  exported.option("--granularity", options_.granularity,
+                  "block or operator, of the scenario in the trace (default: as traced)");
   exported.option("--schedule", options_.schedule, "only this one");
   exported.option("--iteration", options_.iteration, "only this one");
   longhaul::Arguments& merge =

@@ -58,6 +58,7 @@ private:
   void add_schedule();
   void add_simulate();
   void add_collective();
+  void add_rule();
   void add_check();
   void add_ops();
   void add_plan();

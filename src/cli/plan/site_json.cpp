@@ -4,6 +4,8 @@
 
 #include "cli/plan/plan.hpp"
 #include "cli/plan/site_report.hpp"
+#include "plan/lowering/collectives.hpp"
+#include "planner/collectives/grain.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -30,6 +32,13 @@ void add_figures(const planner::SiteFigures& figures, ordered_json& json) {
   json["dollars_per_million_tokens"] = optional_json(figures.dollars_per_million_tokens);
 }
 
+/// The all-reduce is that of a ring alone inside a datacenter, after the pipelines.
+planner::Grain grain_of_all_reduce(const Scenario& scenario, const planner::SiteLayout& layout) {
+  const GradientSync sync = scenario.parallel.gradient_sync;
+  if (layout.replicas() < 2 || sync == GradientSync::none) return planner::Grain::steps;
+  return plan::is_estimate(sync) ? planner::Grain::estimate : planner::Grain::whole;
+}
+
 }  // namespace
 
 ordered_json to_json(const planner::GpuInventory& inventory, const planner::SitePlan& plan) {
@@ -50,6 +59,7 @@ ordered_json to_json(const planner::GpuInventory& inventory, const planner::Site
                            {"gpus", share.stages * layout.replicas() * inventory.gpus_of_stage()}});
   json["pipeline_ns"] = plan.times.pipeline.count();
   json["all_reduce_ns"] = plan.times.all_reduce.count();
+  json["grain"] = to_string(grain_of_all_reduce(inventory.scenario(), layout));
   json["iteration_ns"] = plan.times.iteration().count();
   add_figures(plan.figures, json);
   json["pareto"] = plan.pareto;

@@ -7,6 +7,7 @@
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
+#include "report/granularity.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
 
@@ -34,6 +35,16 @@ std::vector<std::string> resource_names(const Plan& plan, OpId id) {
   return names;
 }
 
+/// "0F0", or which operator of it: "0F0 qkv of layer 3"; "optimizer of chunk 0".
+std::string computation_text(const Plan& plan, const Op& op, const std::string& block) {
+  if (is_optimizer_step(op)) return fmt::format("optimizer of chunk {}", op.chunk);
+  const plan::OperatorStep* const step = plan.operator_of(op);
+  if (step == nullptr) return block;
+  const std::int32_t layer = plan.operators->layer_of(*step, op.chunk);
+  const std::string name = fmt::format("{} {}", block, plan.operators->names[step->name]);
+  return layer < 0 ? name : fmt::format("{} of layer {}", name, layer);
+}
+
 /// "F0" of which chunk and part; for a message, the block that it carries the result of, or the
 /// step of which collective it is.
 std::string block_text(const Plan& plan, const Op& op) {
@@ -41,12 +52,12 @@ std::string block_text(const Plan& plan, const Op& op) {
   const char* const way = op.kind == OpKind::send ? "to" : "from";
   if (is_step(op))
     return fmt::format("{} of step {} of {} ({} {})", kind_name(op), op.microbatch,
-                       plan::name_of(plan.stepped[stepped_of(op)]), way, static_cast<int>(op.peer));
+                       plan::name_of(plan, stepped_of(op)), way, static_cast<int>(op.peer));
   const std::string part =
       op.parts == 1 ? std::string{} : fmt::format(".{}/{}", op.part + 1, op.parts);
   const std::string block =
       fmt::format("{}{}{}{}", op.chunk, longhaul::to_string(op.block_kind), op.microbatch, part);
-  if (op.kind == OpKind::compute) return block;
+  if (op.kind == OpKind::compute) return computation_text(plan, op, block);
   return fmt::format("{} of {} ({} {})", kind_name(op), block, way, static_cast<int>(op.peer));
 }
 
@@ -56,10 +67,17 @@ void for_each_op(const Lane& lane, Visit&& visit) {
   for (std::uint32_t id = first; id < first + lane.count; ++id) visit(OpId{id});
 }
 
+/// "replica 0, device 3", "replica 0, device 3, tensor rank 1", "controller".
+std::string place_text(const RankInfo& info) {
+  if (info.role != RankRole::training) return longhaul::to_string(info.role);
+  return fmt::format("replica {}, device {}{}", info.replica, info.device,
+                     info.tensor > 0 ? fmt::format(", tensor rank {}", info.tensor) : "");
+}
+
 std::string rank_ops_text(const Plan& plan, int rank, TableWidth width) {
   const RankInfo& info = plan.ranks[at(rank)];
-  std::string text = fmt::format("rank {}: replica {}, device {}, {}\n", rank, info.replica,
-                                 info.device, plan.datacenters[index(info.datacenter)]);
+  std::string text = fmt::format("rank {}: {}, {}\n", rank, place_text(info),
+                                 plan.datacenters[index(info.datacenter)]);
   Table table{{{"lane", Align::left},
                {"op"},
                {"what", Align::left},
@@ -85,13 +103,19 @@ ordered_json op_json(const Plan& plan, OpId id) {
   ordered_json json{{"op", index(id)}, {"kind", kind_name(op)}};
   json["chunk"] = number(is_step(op) ? plan.stepped[stepped_of(op)].chunk : op.chunk);
   if (is_step(op)) {
-    json["collective"] = plan::name_of(plan.stepped[stepped_of(op)]);
+    json["collective"] = plan::name_of(plan, stepped_of(op));
     json["step"] = number(op.microbatch);
   } else if (op.kind != OpKind::collective) {
     json["block"] = longhaul::to_string(op.block_kind);
     json["microbatch"] = number(op.microbatch);
     json["part"] = op.part;
     json["parts"] = op.parts;
+  }
+  if (const plan::OperatorStep* const step = plan.operator_of(op)) {
+    json["operator"] = plan.operators->names[step->name];
+    json["layer"] = plan.operators->layer_of(*step, op.chunk);
+    json["slice"] = step->slice;
+    json["slices"] = step->slices;
   }
   if (op.kind == OpKind::send || op.kind == OpKind::recv) {
     json["peer"] = static_cast<int>(op.peer);
@@ -114,6 +138,8 @@ ordered_json rank_ops_json(const Plan& plan, int rank) {
                     {"replica", info.replica},
                     {"device", info.device},
                     {"datacenter", plan.datacenters[index(info.datacenter)]}};
+  if (info.tensor > 0) json["tensor"] = info.tensor;
+  if (info.role != RankRole::training) json["role"] = longhaul::to_string(info.role);
   json["lanes"] = ordered_json::array();
   for (const Lane& lane : plan.lanes) {
     if (lane.rank != Rank{rank}) continue;
@@ -143,16 +169,18 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
 Answer ops_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const planner::PlannerOptions planner = planner_options_of(options);
-  const Plan plan =
-      plan::lower(planner::choose_schedule(planner::parse_single_schedule_option(options.schedule),
-                                           scenario, planner)
-                      .schedule,
-                  scenario, planner.search.arrangement);
+  const Granularity granularity = report::granularity_of(options.granularity);
+  const Schedule schedule =
+      planner::choose_schedule(planner::parse_single_schedule_option(options.schedule), scenario,
+                               planner)
+          .schedule;
+  const Plan plan = plan::lower_at(granularity, schedule, scenario, planner.search.arrangement);
   const std::vector<int> ranks = ranks_of(options, plan);
   if (options.json) {
     ordered_json json = record_header(options, scenario);
     json.erase("numbers");
     json["schedule"] = plan.schedule;
+    json["granularity"] = to_string(plan.granularity);
     json["ranks"] = ordered_json::array();
     for (const int rank : ranks) json["ranks"].push_back(rank_ops_json(plan, rank));
     return {report::json_text(json)};

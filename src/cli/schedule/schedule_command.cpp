@@ -82,7 +82,9 @@ std::string text_of(const planner::ScheduleResult& made, const Scenario& scenari
                      report::counted(schedule.microbatches, "microbatch"), options.comm) +
          device_table(schedule, record, width) + '\n' +
          report::table_text({&record, 1}, scenario, width) +
-         report::resource_table_text({&record, 1}, width) + report::planning_text(made) +
+         report::resource_table_text({&record, 1}, width) +
+         report::operator_table_text({&record, 1}, width) + report::planning_text(made) +
+         report::overlap_text(scenario, report::granularity_of(options.granularity)) +
          report::ignored_text(scenario);
 }
 
@@ -93,15 +95,19 @@ Answer schedule_command(const Options& options) {
   const OutputFormat format = output_format_of(options.format);
   const plan::GoalSimulator simulator = goal_simulator_of(options.goal, format);
   std::optional<ScheduleOutput> output;
-  if (!options.out.empty()) output.emplace(format, simulator, options.out, scenario);
+  const Granularity granularity = report::granularity_of(options.granularity);
+  if (!options.out.empty()) {
+    require_granularity(format, granularity);
+    output.emplace(format, simulator, options.out, scenario);
+  }
   planner::PlannerOptions planner = planner_options_of(options);
   if (planner.search.placements.empty()) planner.search.placements = placements_of(format);
   const planner::ScheduleRequest request = planner::parse_single_schedule_option(options.schedule);
   const planner::ScheduleResult made = planner::choose_schedule(request, scenario, planner);
   const Schedule& schedule = made.schedule;
-  if (output) output->prepare(schedule, scenario, planner.search.arrangement);
-  const report::ScheduleRecord record =
-      report::evaluate(made, scenario, planner.search.arrangement, report::Bounds::computed);
+  if (output) output->prepare(schedule, scenario, planner.search.arrangement, granularity);
+  const report::ScheduleRecord record = report::evaluate(
+      made, scenario, planner.search.arrangement, report::Bounds::computed, nullptr, granularity);
   Answer answer;
   if (options.json) {
     nlohmann::ordered_json json = record_header(options, scenario);

@@ -47,6 +47,15 @@ plan::GoalSimulator goal_simulator_of(const std::string& text, OutputFormat form
   return *simulator;
 }
 
+void require_granularity(OutputFormat format, Granularity granularity) {
+  if (granularity == Granularity::blocks) return;
+  if (format == OutputFormat::longhaul || format == OutputFormat::pytorch)
+    fail(
+        "--granularity operator: a file of format {} orders blocks (a schedule does). Give "
+        "--format goal or chakra, or leave --granularity out.",
+        to_string(format));
+}
+
 std::vector<schedule::Placement> placements_of(OutputFormat format) {
   std::vector<schedule::Placement> placements;
   if (format != OutputFormat::pytorch) return placements;
@@ -74,7 +83,8 @@ void ScheduleOutput::add(std::string name, std::string content) {
 }
 
 void ScheduleOutput::prepare(const Schedule& schedule, const Scenario& scenario,
-                             Arrangement arrangement) {
+                             Arrangement arrangement, Granularity granularity) {
+  const auto plan = [&] { return plan::lower_at(granularity, schedule, scenario, arrangement); };
   switch (format_) {
     case OutputFormat::longhaul:
       add(out_, schedule::write_csv(schedule, schedule::CsvFormat::longhaul));
@@ -82,8 +92,8 @@ void ScheduleOutput::prepare(const Schedule& schedule, const Scenario& scenario,
     case OutputFormat::pytorch:
       add(out_, schedule::write_csv(schedule, schedule::CsvFormat::pytorch));
       break;
-    case OutputFormat::goal: return prepare_goal(plan::lower(schedule, scenario, arrangement));
-    case OutputFormat::chakra: return prepare_chakra(plan::lower(schedule, scenario, arrangement));
+    case OutputFormat::goal: return prepare_goal(plan());
+    case OutputFormat::chakra: return prepare_chakra(plan());
   }
   note_ = fmt::format("wrote {}\n", out_);
 }
@@ -116,6 +126,10 @@ void ScheduleOutput::prepare_chakra(const Plan& plan) {
       "\nwhole microseconds: {} were rounded by {} ns in sum; no device is ever more than 500 ns "
       "ahead or behind\n",
       report::counted(rounding.blocks, "block"), rounding.error.count());
+  if (plan.extras.overlap.none()) return;
+  remarks_.emplace_back(
+      "blocks take longer beside messages here ([overlap]); the files have them without");
+  note_ += remarks_.back() + '\n';
 }
 
 void ScheduleOutput::write() const {

@@ -22,6 +22,8 @@ LONGHAUL_LISTED_ENUM(OutputFormat, LONGHAUL_OUTPUT_FORMATS);
 /// --goal of the format goal; "" is atlahs. Throws Error that names the nearest known simulator,
 /// and where another format leaves no use for it.
 [[nodiscard]] plan::GoalSimulator goal_simulator_of(const std::string& text, OutputFormat format);
+/// Throws Error where a format holds blocks and operators are asked for.
+void require_granularity(OutputFormat format, Granularity granularity);
 /// Where best may place chunks so that the format holds it; empty: anywhere.
 [[nodiscard]] std::vector<schedule::Placement> placements_of(OutputFormat format);
 
@@ -33,7 +35,8 @@ public:
                  const Scenario& scenario);
 
   /// Throws Error with the reason where the format cannot hold the schedule.
-  void prepare(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement);
+  void prepare(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+               Granularity granularity);
   /// Creates the files.
   void write() const;
   /// For people: what was written, what it cost, and the remarks.

@@ -34,6 +34,7 @@ public:
         requests_{std::move(requests)},
         iterations_{options.iterations},
         bounds_{options.bounds ? report::Bounds::computed : report::Bounds::left_out},
+        granularity_{report::granularity_of(options.granularity)},
         keeps_rows_{!options.out.empty()} {}
 
   [[nodiscard]] SimulatedSchedules run() const {
@@ -44,11 +45,11 @@ public:
     simulation.made = std::move(chosen.schedules);
     if (keeps_rows_) {
       for (const planner::ScheduleResult& made : simulation.made)
-        simulation.records.push_back(
-            report::evaluate(made, scenario_, arrangement(), bounds_, &simulation.timeline));
+        simulation.records.push_back(report::evaluate(made, scenario_, arrangement(), bounds_,
+                                                      &simulation.timeline, granularity_));
     } else {
       simulation.records = report::evaluate_all(simulation.made, scenario_, arrangement(), bounds_,
-                                                planner_.search.threads);
+                                                planner_.search.threads, granularity_);
     }
     if (planner_.robust) simulation.under_jitter = all_under_jitter(simulation.made);
     if (iterations_)
@@ -77,6 +78,7 @@ private:
   std::vector<planner::ScheduleRequest> requests_;
   std::optional<int> iterations_;
   report::Bounds bounds_;
+  Granularity granularity_;
   bool keeps_rows_;
 };
 
@@ -106,6 +108,8 @@ std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenar
       "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records, width);
   text +=
       report::resource_table_text(simulation.records, width) +
+      report::operator_table_text(simulation.records, width) +
+      report::overlap_text(scenario, report::granularity_of(options.granularity)) +
       report::ignored_text(scenario, options.iterations ? "; weather counts in its own table" : "");
   for (const planner::SkippedSchedule& skipped : simulation.skipped)
     text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -133,6 +135,11 @@ struct Attribution {
   double busy_ns = 0;           ///< summed over devices
   std::vector<double> idle_ns;  ///< in the order of idle_parts(), summed over devices
   double devices = 0;
+  /// Of an iteration, by TaskKind, summed over ranks.
+  struct Tasks {
+    double count = 0, busy_ns = 0, work_ns = 0;
+  };
+  std::array<Tasks, kCountOf<TaskKind>> tasks;
   int path_iteration = 0;  ///< whose critical path is shown
   std::vector<PathRow> critical_path;
 };
@@ -166,6 +173,11 @@ std::optional<Attribution> attribution_of(const Timeline& timeline, const std::s
         share * (result.devices * makespan - static_cast<double>(report.idle.total()));
     for (std::size_t p = 0; p < result.idle_ns.size(); ++p)
       result.idle_ns[p] += share * static_cast<double>(report.idle.*trace::idle_parts()[p].member);
+    for (std::size_t kind = 0; kind < result.tasks.size(); ++kind) {
+      result.tasks[kind].count += share * static_cast<double>(report.tasks[kind].tasks);
+      result.tasks[kind].busy_ns += share * static_cast<double>(report.tasks[kind].busy_ns);
+      result.tasks[kind].work_ns += share * static_cast<double>(report.tasks[kind].work_ns);
+    }
   }
   result.path_iteration = iteration.value_or(nearest_to_median(reports));
   const auto rows =
@@ -173,6 +185,10 @@ std::optional<Attribution> attribution_of(const Timeline& timeline, const std::s
   result.critical_path = path_rows(rows);
   return result;
 }
+
+/// Time in which a rank does such beside its device.
+constexpr std::array kTaskRows{std::pair{TaskKind::host_task, "host tasks"},
+                               std::pair{TaskKind::copy, "copies"}};
 
 std::string table_of(const std::vector<Attribution>& sides) {
   double largest = 0;
@@ -203,6 +219,9 @@ std::string table_of(const std::vector<Attribution>& sides) {
               [&](const Attribution& side) { return side.idle_ns[p]; });
   }
   add_row("makespan", [](const Attribution& side) { return side.makespan_ns * side.devices; });
+  for (const auto& [kind, name] : kTaskRows)
+    if (std::ranges::any_of(sides, [&](const auto& s) { return s.tasks[index(kind)].count > 0; }))
+      add_row(name, [&](const Attribution& side) { return side.tasks[index(kind)].busy_ns; });
   return table.text();
 }
 
@@ -230,7 +249,14 @@ ordered_json to_json(const Attribution& side) {
   json["busy_ns"] = side.busy_ns;
   json["idle"] = ordered_json::object();
   for (std::size_t p = 0; p < trace::idle_parts().size(); ++p)
-    json["idle"][trace::idle_parts()[p].name] = side.idle_ns[p];
+    if (!trace::idle_parts()[p].of_tasks || side.idle_ns[p] != 0)
+      json["idle"][trace::idle_parts()[p].name] = side.idle_ns[p];
+  for (const TaskKind kind : every<TaskKind>()) {
+    const Attribution::Tasks& use = side.tasks[index(kind)];
+    if (use.count > 0)
+      json["tasks"][to_string(kind)] = {
+          {"tasks", use.count}, {"busy_ns", use.busy_ns}, {"work_ns", use.work_ns}};
+  }
   json["critical_path"] = path_json(side.critical_path);
   json["critical_path"]["iteration"] = side.path_iteration;
   return json;

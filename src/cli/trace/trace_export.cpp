@@ -1,11 +1,15 @@
 #include <array>
+#include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "base/suggest.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
+#include "plan/rewrite/timeline_granularity.hpp"
+#include "report/granularity.hpp"
 #include "report/record_file.hpp"
+#include "scenario/reader/load.hpp"
 #include "trace/export/export.hpp"
 
 namespace longhaul::cli {
@@ -36,6 +40,26 @@ void require_out(const Options& options, const char* what) {
   report::require_new_file(options.out);
 }
 
+/// The scenario of a trace, with the overrides that its text has as comments.
+Scenario scenario_of_trace(const trace::Trace& trace, const std::string& source) {
+  std::vector<std::string> overrides;
+  std::istringstream lines{trace.info.scenario};
+  constexpr std::string_view kOverride = "# --set ";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(kOverride)) overrides.push_back(line.substr(kOverride.size()));
+  return scenario::parse_scenario(trace.info.scenario, source + ": scenario", overrides);
+}
+
+/// Joins the operators of blocks, or cuts blocks into theirs.
+void set_granularity(Granularity granularity, const std::string& source, trace::Trace& trace) {
+  for (Timeline* const timeline : {&trace.predicted, &trace.measured}) {
+    if (timeline->rows.empty()) continue;
+    *timeline = granularity == Granularity::blocks
+                    ? plan::folded(*timeline).or_throw()
+                    : plan::unfolded(*timeline, scenario_of_trace(trace, source)).or_throw();
+  }
+}
+
 std::string left_out_text(const trace::MergedRows& rows) {
   if (rows.iterations_left_out == 0) return "";
   return fmt::format("{} finished iterations are left out (a segment of each is damaged)\n",
@@ -60,9 +84,11 @@ Answer written(const Options& options, const trace::MergedRows& rows) {
 Answer trace_export_command(const Options& options) {
   const ExportFormat& format = export_format_of(options.format);
   require_out(options, "a .json for chrome, a .csv for csv and memory");
-  const trace::Trace trace = load_trace(options.files.front(), options);
+  trace::Trace trace = load_trace(options.files.front(), options);
   const std::vector<std::string> schedules = traced_schedules(trace, options);
   require_iteration(trace, schedules, options);
+  if (!options.granularity.empty())
+    set_granularity(report::granularity_of(options.granularity), options.files.front(), trace);
   trace::Selection selection;
   if (!options.schedule.empty()) selection.schedule = schedules.front();
   selection.iteration = options.iteration;

@@ -51,7 +51,7 @@ public:
   [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override;
   [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override;
   [[nodiscard]] int tags() const override { return 1 << 30; }
-  void ring_doorbell(Rank to) override { host_ranks_.ring_doorbell(to); }
+  void ring_doorbell(Rank to) override;
   [[nodiscard]] RequestId collective(CollectiveKind kind, std::span<const Rank> members,
                                      const Exchange& exchange) override;
   void prepare_group(std::span<const Rank> /*members*/) override {}

@@ -2,82 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <ctime>
-#include <system_error>
 #include <utility>
 
-#include <pthread.h>
-
 #include "base/error.hpp"
-
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
+#include "engine/links/shared_mutex.hpp"
 
 namespace longhaul::engine {
-namespace {
-
-/// The thread sanitizer of g++ 12 does not know pthread_mutex_clocklock: it is told what is locked.
-void tell_locked([[maybe_unused]] pthread_mutex_t& mutex) {
-#if defined(__SANITIZE_THREAD__)
-  __tsan_mutex_pre_lock(&mutex, 0);
-  __tsan_mutex_post_lock(&mutex, 0, 0);
-#endif
-}
-
-}  // namespace
 
 struct LinkTable::Head {
-  pthread_mutex_t mutex;
+  SharedMutex mutex;
   std::uint32_t served;  ///< how many serve() has served
   std::uint32_t turns;   ///< how many have had their turn in stated orders
-
-  /// Robust: a rank that is killed while it holds the lock does not leave the others hanging. They
-  /// do not go on either, for it may have been in the middle of a change.
-  void make() {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    pthread_mutex_init(&mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-  }
-};
-
-class LinkTable::Lock {
-public:
-  explicit Lock(Head& head) : mutex_{head.mutex} {
-    timespec until{};
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += kPatienceSeconds;
-    const int result = pthread_mutex_clocklock(&mutex_, CLOCK_MONOTONIC, &until);
-    // Not made consistent before it is let go: no one gets it again.
-    if (result == EOWNERDEAD) pthread_mutex_unlock(&mutex_);
-    if (result != 0) fail_to_lock(result);
-    tell_locked(mutex_);
-  }
-  ~Lock() { pthread_mutex_unlock(&mutex_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
-private:
-  static constexpr int kPatienceSeconds = 10;  // it is held for a microsecond
-  [[noreturn]] static void fail_to_lock(int result) {
-    if (result == ETIMEDOUT)
-      throw LinkTableError{
-          fmt::format("the table of shared links has been locked for {} s (a rank was stopped "
-                      "while it held the lock). Start the run again.",
-                      kPatienceSeconds)};
-    if (result == EOWNERDEAD || result == ENOTRECOVERABLE)
-      throw LinkTableError{
-          "the table of shared links cannot be trusted (a rank died while it changed it). Start "
-          "the run again."};
-    throw LinkTableError{
-        fmt::format("the table of shared links cannot be locked ({}). Start the run again.",
-                    std::generic_category().message(result))};
-  }
-  pthread_mutex_t& mutex_;
 };
 
 struct LinkTable::Resource {
@@ -160,7 +95,7 @@ LinkTable::LinkTable(const Plan& plan, std::byte* memory, bool make, Rank only)
     first_waiter_.push_back(first);
     first += waiters_of(lane, only);
   }
-  if (make) head_->make();
+  if (make) head_->mutex.make();
 }
 
 std::span<LinkTable::Slot> LinkTable::slots(ResourceId resource) const {
@@ -192,13 +127,13 @@ void LinkTable::enqueue(OpId send, TimePoint ready, std::uint32_t state) {
 }
 
 void LinkTable::request(OpId send, TimePoint ready, std::vector<OpId>& granted) {
-  const Lock lock{*head_};
+  const SharedLock lock{head_->mutex};
   enqueue(send, ready, Waiter::waiting);
   grant_what_is_free(granted);
 }
 
 void LinkTable::ask(OpId send, TimePoint ready) {
-  const Lock lock{*head_};
+  const SharedLock lock{head_->mutex};
   enqueue(send, ready, Waiter::asked);
 }
 
@@ -210,13 +145,14 @@ std::optional<Arbiter::Request> LinkTable::first_request(LaneId lane) const {
     const Waiter& waiter = waiter_of(send);
     if (waiter.state.load() != Waiter::asked) continue;
     if (!is_turn(send)) return std::nullopt;
-    return Arbiter::Request{TimePoint{waiter.ready}, static_cast<std::uint32_t>(send)};
+    return Arbiter::Request{Arbiter::Step::request, waiter.ready, 0,
+                            static_cast<std::uint32_t>(send)};
   }
   return std::nullopt;
 }
 
 void LinkTable::serve(OpId send, std::vector<OpId>& granted) {
-  const Lock lock{*head_};
+  const SharedLock lock{head_->mutex};
   Waiter& waiter = waiter_of(send);
   waiter.served = ++head_->served;
   waiter.state.store(Waiter::waiting);
@@ -234,7 +170,7 @@ bool LinkTable::take(OpId send, Grant& grant) {
 
 void LinkTable::release(OpId send, TimePoint due, std::vector<OpId>& granted,
                         const ShadowTime& seen) {
-  const Lock lock{*head_};
+  const SharedLock lock{head_->mutex};
   for (const ResourceId id : plan_.resources_of(send)) {
     --resources_[index(id)].used;
     for (Slot& slot : slots(id)) {

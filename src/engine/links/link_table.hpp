@@ -4,22 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "engine/credit/shadow_time.hpp"
 #include "plan/plan.hpp"
 
 namespace longhaul::engine {
-
-/// The table cannot be used any more: a rank died or was stopped while it changed it.
-class LinkTableError : public Error {
-public:
-  explicit LinkTableError(const std::string& what) : Error{what, ExitCode::run_failed} {}
-};
 
 /// Holders of a plan's resources and the ops that wait for them, in one block of memory: the rank's
 /// own for what it alone uses, the host's for what several of its ranks share. Serves in order of
@@ -65,7 +57,6 @@ private:
   struct Slot;
   struct Waiter;
   struct Queue;
-  class Lock;
   struct Layout {
     std::size_t resources, slots, queues, waiters, end;
   };

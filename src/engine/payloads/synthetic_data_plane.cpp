@@ -8,41 +8,19 @@
 #include "base/random.hpp"
 
 namespace longhaul::engine {
-namespace {
-
-/// A rank keeps no more of one collective's vector.
-constexpr Bytes kLargestVector = 16_MiB;
-
-/// Of the vector of a collective, so that none of its messages exceeds `largest`.
-Bytes capped_size(const SteppedCollective& stepped, Bytes largest) {
-  Bytes longest;
-  for (const plan::StepMessage& message : stepped.steps->messages)
-    longest = std::max(longest, message.size);
-  const Bytes size = stepped.collective.size;
-  if (longest <= largest) return std::min(size, kLargestVector);
-  const double part = static_cast<double>(largest.count()) / static_cast<double>(longest.count());
-  const auto capped = static_cast<std::int64_t>(part * static_cast<double>(size.count()));
-  return std::min(Bytes{std::max<std::int64_t>(capped, stepped.collective.pieces)}, kLargestVector);
-}
-
-/// Payloads of a lane that are made before their sends begin.
-constexpr std::size_t kAhead = 2;
-
-}  // namespace
-
 SyntheticDataPlane::SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed,
-                                       Bytes largest)
+                                       Bytes largest, Bytes vector)
     : plan_{plan},
       self_{self},
       seed_{seed},
-      payloads_{seed, largest},
+      payloads_{seed, largest_payload(plan, largest)},
       forwards_{plan, self},
       rooms_{std::make_shared<Rooms>()} {
   for (const SteppedCollective& each : plan.stepped) {
     const bool member = std::ranges::binary_search(each.collective.members, self);
-    in_steps_.push_back(
-        member ? std::make_unique<CollectiveDataPlane>(each, capped_size(each, largest), self)
-               : nullptr);
+    in_steps_.push_back(member ? std::make_unique<CollectiveDataPlane>(
+                                     each, kept_vector(each, {largest, vector}), self)
+                               : nullptr);
   }
 }
 
@@ -153,7 +131,7 @@ std::optional<Payload> SyntheticDataPlane::take_ahead(OpId send) {
 void SyntheticDataPlane::make_ahead(LaneId lane, std::uint32_t next) {
   const Lane& ops = plan_.lanes[index(lane)];
   std::deque<Ahead>& ahead = ahead_[lane];
-  for (; next < index(ops.first) + ops.count && ahead.size() < kAhead; ++next) {
+  for (; next < index(ops.first) + ops.count && ahead.size() < kMadeAhead; ++next) {
     const OpId send{next};
     const std::size_t size = payloads_.bytes_for(plan_.op(send).size);
     if (size <= kMadeAtOnce || forwards_.recv_before(send) != kNone<OpId>) continue;
@@ -177,20 +155,27 @@ Payloads::Verdict SyntheticDataPlane::check(OpId recv, std::span<const std::byte
   const OpId send{plan_.op(recv).match};
   found = payload_id(plan_, send, run_, iteration_);
   if (CollectiveDataPlane* const plane = plane_of(recv)) return plane->check(recv, payload, found);
-  const bool later = payload.size() > kMadeAtOnce && received_.contains(recv);
+  const bool later =
+      payload.size() > kMadeAtOnce && received_.contains(recv) && uncompared_ < kMostUncompared;
   const Payloads::Verdict verdict =
       payloads_.check(found, later ? payload.first(sizeof found) : payload);
   if (verdict == Payloads::Verdict::wrong_message)
     std::memcpy(&found, payload.data(), sizeof found);
-  if (later && verdict == Payloads::Verdict::right) compare(recv, found, payload);
+  if (later && verdict == Payloads::Verdict::right) {
+    compare(recv, found, payload);
+  } else {
+    received_.erase(recv);
+  }
   return verdict;
 }
 
 void SyntheticDataPlane::compare(OpId recv, const PayloadId& expected,
                                  std::span<const std::byte> payload) {
   const auto room = received_.extract(recv);
+  ++uncompared_;
   (void)worker_.add([this, recv, expected, payload, owner = room.mapped()] {
     const Payloads::Verdict verdict = payloads_.check(expected, payload);
+    --uncompared_;
     if (verdict == Payloads::Verdict::right) return;
     const std::scoped_lock lock{late_mutex_};
     late_.push_back({recv, verdict, expected});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <future>
 #include <mutex>
@@ -11,21 +12,22 @@
 #include "engine/payloads/data_plane.hpp"
 #include "engine/payloads/payload_worker.hpp"
 #include "engine/payloads/relay_buffers.hpp"
+#include "engine/payloads/sent_sizes.hpp"
 
 namespace longhaul::engine {
 
 /// Payloads that follow from seed and id (Payloads), capped; collectives of synthetic numbers, as
 /// one call or as messages (CollectiveDataPlane). Every byte is checked where it arrives, sums at
 /// the end of the iteration. Large payloads are made before they are sent, the next ones of each
-/// lane, and compared after they have come, by a thread: the engine has no part in it. Their ids
-/// are looked at at once; a byte that is wrong is a verdict of end_iteration().
+/// lane, and compared after they have come, by a thread: the engine has no part in it, unless that
+/// falls back. Their ids are looked at at once; a byte that is wrong is a verdict of
+/// end_iteration().
 class SyntheticDataPlane final : public DataPlane {
 public:
-  /// `plan` outlives this. `largest`: cap on the bytes really sent.
-  SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed, Bytes largest);
+  /// `plan` outlives this. `largest` and `vector`: see SendCaps.
+  SyntheticDataPlane(const Plan& plan, Rank self, std::uint64_t seed, Bytes largest,
+                     Bytes vector = SendCaps{}.vector);
   ~SyntheticDataPlane() override;
-  /// Payloads of more bytes are made and compared by the thread.
-  static constexpr std::size_t kMadeAtOnce = std::size_t{256} << 10U;
 
   void begin_iteration(std::uint32_t run, int iteration) override;
   [[nodiscard]] std::vector<LateVerdict> end_iteration() override;
@@ -86,6 +88,7 @@ private:
   std::vector<std::unique_ptr<CollectiveDataPlane>> in_steps_;
   std::unordered_map<LaneId, std::deque<Ahead>> ahead_;
   std::unordered_map<OpId, std::shared_ptr<void>> received_;  ///< rooms until they are compared
+  std::atomic<std::uint32_t> uncompared_ = 0;
   std::mutex late_mutex_;
   std::vector<LateVerdict> late_;
   PayloadWorker worker_;  ///< last: it uses the others

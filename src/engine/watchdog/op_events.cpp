@@ -8,7 +8,8 @@ namespace {
 
 class Trail {
 public:
-  Trail(const Plan& plan, const OpEvents& events) : plan_{plan}, events_{events} {}
+  Trail(const Plan& plan, const OpEvents& events, const comm::HostRanks& host_ranks)
+      : plan_{plan}, events_{events}, host_ranks_{host_ranks} {}
 
   /// The op that this one waits for; none: `why` says what is the matter with itself.
   [[nodiscard]] std::optional<OpId> before(OpId id, const char*& why) const {
@@ -24,6 +25,8 @@ public:
 
 private:
   [[nodiscard]] bool has(OpId id, comm::OpEvent event) const { return events_.of(id) >= event; }
+  /// Of other hosts' ops only what they were granted here is known.
+  [[nodiscard]] bool is_here(OpId id) const { return host_ranks_.is_local(plan_.rank_of(id)); }
 
   [[nodiscard]] std::optional<OpId> open_input(OpId id) const {
     for (const OpId before : plan_.after_of(id))
@@ -41,7 +44,7 @@ private:
     if (!has(id, comm::OpEvent::posted)) {
       if (const auto front = open_in_front(id, comm::OpEvent::ended)) return front;
       why = "not posted";
-    } else if (!has(send, comm::OpEvent::started)) {
+    } else if (!is_here(send) || !has(send, comm::OpEvent::started)) {
       return send;
     } else {
       why = has(id, comm::OpEvent::started) ? "on its way" : "sent, and never received";
@@ -58,7 +61,8 @@ private:
     if (const auto front = open_in_front(id, comm::OpEvent::started)) return front;
     if (plan_.op(recv).after_count > 0 && !has(recv, comm::OpEvent::posted)) return recv;
     if (const auto other = holder(id)) return other;
-    why = "ready, and not started";
+    why = has(id, comm::OpEvent::posted) ? "has asked for its link, which another host leases"
+                                         : "ready, and not started";
     return std::nullopt;
   }
   /// A send under way that holds something of what `id` needs.
@@ -84,6 +88,7 @@ private:
 
   const Plan& plan_;
   const OpEvents& events_;
+  const comm::HostRanks& host_ranks_;
 };
 
 }  // namespace
@@ -91,7 +96,7 @@ private:
 HeldUp find_held_up(const Plan& plan, const OpEvents& events, const comm::HostRanks& host_ranks,
                     OpId waits) {
   HeldUp found{waits, ""};
-  const Trail trail{plan, events};
+  const Trail trail{plan, events, host_ranks};
   // A chain longer than the plan would be a circle.
   for (std::size_t step = 0; step < plan.ops.size(); ++step) {
     if (!host_ranks.is_local(plan.rank_of(found.op))) return {found.op, "on another host"};

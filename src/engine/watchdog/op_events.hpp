@@ -6,7 +6,8 @@
 namespace longhaul::engine {
 
 /// The events of every op of a plan in the running iteration, as all ranks of a host can see it,
-/// also when one of them is dead: one byte an op, written by its own rank.
+/// also when one of them is dead: one byte an op, written by its own rank; of another host's rank
+/// by the one that leases it a link.
 class OpEvents {
 public:
   /// Collective over the ranks of this host.

@@ -82,6 +82,8 @@ private:
   [[nodiscard]] std::string line_of(Rank rank, TimePoint at) const;
   [[nodiscard]] std::string last_of(const comm::RankStatus& slot) const;
   [[nodiscard]] std::string text_of(std::uint32_t op) const;
+  /// A line for each rank of another host that holds a link which is leased here.
+  [[nodiscard]] std::string leased_away() const;
   /// ", held up by ..." where what it waits for waits in turn.
   [[nodiscard]] std::string cause_of(std::uint32_t waits_for) const;
 

@@ -33,8 +33,22 @@ std::string Watchdog::report(const std::string& cause) const {
                   failed.empty() ? "" : ". Noticed: ", cause, cause.ends_with('.') ? "" : ".");
   for (const Rank rank : host_ranks_.local()) text += line_of(rank, at);
   if (!host_ranks_.all_local())
-    text += fmt::format("  ({} ranks on other hosts report there)\n",
-                        host_ranks_.ranks() - host_ranks_.local_ranks());
+    text += leased_away() + fmt::format("  ({} ranks on other hosts report there)\n",
+                                        host_ranks_.ranks() - host_ranks_.local_ranks());
+  return text;
+}
+
+/// Of other hosts' ops this host knows those alone that it leases links to.
+std::string Watchdog::leased_away() const {
+  std::string text;
+  if (plan_ == nullptr || events_ == nullptr) return text;
+  for (std::size_t i = 0; i < plan_->ops.size(); ++i) {
+    const OpId id{static_cast<std::uint32_t>(i)};
+    if (host_ranks_.is_local(plan_->rank_of(id)) || events_->of(id) != comm::OpEvent::started)
+      continue;
+    text += fmt::format("  on another host, with a link that is leased here: {}\n",
+                        longhaul::to_text(*plan_, id));
+  }
   return text;
 }
 

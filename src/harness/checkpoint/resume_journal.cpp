@@ -58,8 +58,12 @@ engine::IterationResult sums_of(const Json& entry) {
   engine::IterationResult sums;
   for (const Count& count : kCounts) sums.checks.*count.member = entry.value(count.name, 0LL);
   sums.checks.of_leg = entry.value("of_leg", sums.checks.of_leg);
-  sums.lease = {entry.value("leases", 0LL), Duration{entry.value("lease_total_ns", 0LL)},
-                Duration{entry.value("lease_longest_ns", 0LL)}};
+  sums.lease = {entry.value("leases", 0LL),
+                Duration{entry.value("lease_total_ns", 0LL)},
+                Duration{entry.value("lease_longest_ns", 0LL)},
+                entry.value("leases_by_words", 0LL),
+                Duration{entry.value("lease_words_total_ns", 0LL)},
+                Duration{entry.value("lease_words_longest_ns", 0LL)}};
   sums.lateness = {entry.value("blocks_seen", 0LL), Duration{entry.value("late_total_ns", 0LL)},
                    Duration{entry.value("late_longest_ns", 0LL)}};
   sums.credit = {entry.value("credit_ops", 0LL), entry.value("credited", 0LL),
@@ -187,6 +191,9 @@ Json sums_entry(int position, int iteration, const engine::IterationResult& sums
   entry["leases"] = sums.lease.leases;
   entry["lease_total_ns"] = sums.lease.total.count();
   entry["lease_longest_ns"] = sums.lease.longest.count();
+  entry["leases_by_words"] = sums.lease.by_words;
+  entry["lease_words_total_ns"] = sums.lease.words_total.count();
+  entry["lease_words_longest_ns"] = sums.lease.words_longest.count();
   entry["blocks_seen"] = sums.lateness.blocks;
   entry["late_total_ns"] = sums.lateness.total.count();
   entry["late_longest_ns"] = sums.lateness.longest.count();

@@ -8,21 +8,23 @@
 #include "engine/engine.hpp"
 #include "engine/payloads/collective_data_plane.hpp"
 #include "harness/ranks/main.hpp"
+#include "host/machine.hpp"
 
 namespace longhaul::harness {
 namespace {
 
-/// When a rank's first message began and its last one was over, by its host's clock.
+/// When a rank's first message began and its last one was over, by rank 0's clock where hosts are
+/// several, by the host's otherwise.
 struct RankSpan {
   Duration begin = Duration::max(), end = Duration::min();
 };
 
-RankSpan span_of(const Plan& plan, Rank rank, const OpTimes& times) {
+RankSpan span_of(const Plan& plan, Rank rank, const OpTimes& times, Duration clock_offset) {
   RankSpan span;
   const OpRange range = ops_of_rank(plan, rank);
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
-    span.begin = std::min(span.begin, times[i].start);
-    span.end = std::max(span.end, times[i].end);
+    span.begin = std::min(span.begin, times[i].start + clock_offset);
+    span.end = std::max(span.end, times[i].end + clock_offset);
   }
   return span;
 }
@@ -56,6 +58,16 @@ bool adds_up(const plan::Collective& collective, const plan::CollectiveSteps& st
 double CollectiveMeasurement::difference_percent() const {
   const auto expected = static_cast<double>(predicted.duration.count());
   return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
+}
+
+double CollectiveMeasurement::difference_without_credit_percent() const {
+  const auto predicted_ns = static_cast<double>(predicted.duration.count());
+  return (summarize(without_credit_ns).median / predicted_ns - 1) * 100;
+}
+
+Duration CollectiveMeasurement::processor_time_of_side() const {
+  const std::int64_t sides = 2 * checks.messages;
+  return sides == 0 ? Duration{} : processor_time / sides;
 }
 
 std::int64_t CollectiveMeasurement::wrong() const {
@@ -94,17 +106,32 @@ void play_emulated(const plan::Collective& collective, const Scenario& scenario,
   engine::Engine engine{plan, ranks, *device, *data_plane, settings.engine};
   for (int iteration = -settings.repetitions.warmup; iteration < settings.repetitions.iterations;
        ++iteration) {
+    const Duration before = host::load_now().processor_time;
     const engine::IterationResult result = engine.run(iteration);
+    measured.processor_time += host::load_now().processor_time - before;
     measured.checks += result.checks;
+    measured.credit += result.credit;
     if (numbers != nullptr) measured.checks.wrong_tensors += numbers->wrong_items();
-    const double duration = duration_of(ranks, span_of(plan, ranks.self(), result.times));
-    if (iteration >= 0 && ranks.is_first()) measured.durations_ns.push_back(duration);
+    const double duration =
+        duration_of(ranks, span_of(plan, ranks.self(), result.times,
+                                   settings.engine.clock_offset.value_or(Duration::zero())));
+    const std::int64_t lag = ranks.world().maximum(result.end.shadow.count()) -
+                             ranks.world().maximum(result.end.seen.count());
+    if (iteration < 0 || !ranks.is_first()) continue;
+    measured.durations_ns.push_back(duration);
+    measured.without_credit_ns.push_back(duration + static_cast<double>(lag));
   }
   ranks.watchdog().watch(nullptr, {});
   engine::Checks all;
   all.messages = ranks.world().sum(measured.checks.messages);
   all.corrupted = ranks.world().sum(measured.checks.wrong());
   measured.checks = all;
+  engine::CreditUse& credit = measured.credit;
+  for (std::int64_t* const count : {&credit.ops, &credit.credited})
+    *count = ranks.world().sum(*count);
+  credit.total = Duration{ranks.world().sum(credit.total.count())};
+  credit.largest = Duration{ranks.world().maximum(credit.largest.count())};
+  measured.processor_time = Duration{ranks.world().sum(measured.processor_time.count())};
 }
 
 void play_at_full_speed(const plan::Collective& collective, engine::Ranks& ranks,

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/statistics/sample.hpp"
+#include "engine/credit/shadow_time.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
 #include "harness/collectives/timed_runs.hpp"
@@ -34,7 +35,11 @@ struct CollectiveMeasurement {
   /// full speed those of `out_of_place`. Of native ones those of MPI.
   std::vector<double> durations_ns;
   SampleSummary summary;
-  engine::Checks checks;  ///< of all ranks and iterations, warm-up included
+  /// Where links are emulated: had no op been given credit for lateness (0s: none was).
+  std::vector<double> without_credit_ns{};
+  engine::CreditUse credit{};  ///< of all ranks and iterations, warm-up included
+  Duration processor_time{};   ///< of the same, everything that ranks do between their barriers
+  engine::Checks checks;       ///< of all ranks and iterations, warm-up included
   /// Numbers were sent whole, added up on arrival, and compared at the end. Otherwise payloads were
   /// cut, and say whose they are alone.
   bool adds_up = false;
@@ -45,6 +50,9 @@ struct CollectiveMeasurement {
   std::optional<TimedRuns> own_out_of_place{}, own_in_place{};
 
   [[nodiscard]] double difference_percent() const;
+  [[nodiscard]] double difference_without_credit_percent() const;
+  /// Processor time for each side of a message.
+  [[nodiscard]] Duration processor_time_of_side() const;
   /// Wrong messages and items.
   [[nodiscard]] std::int64_t wrong() const;
 };

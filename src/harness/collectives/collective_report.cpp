@@ -3,6 +3,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "harness/collectives/collective_measurement.hpp"
+#include "harness/options/credit.hpp"
 #include "report/collective_options.hpp"
 #include "report/scenario_text.hpp"
 
@@ -162,21 +163,26 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) 
                  {"measured"},
                  {"95% interval"},
                  {"diff %"},
-                 {"algbw GB/s"},
+                 {"no credit"},
+                 {"us a side"},
+                 {"algbw GB/s", Align::right, 1},
                  {"busbw GB/s"},
                  {"#wrong"},
-                 {"MPI's own here"}}};
+                 {"MPI's own here", Align::right, 1}}};
     for (; first < measured.size(); ++first) {
       const CollectiveMeasurement& each = measured[first];
       const plan::Collective& collective = each.predicted.collective;
       if (!is_of_one_table(collective, what) || collective.size != what.size) break;
       const CollectiveRates rates = rates_of(collective, each.summary.median);
-      table.add_row({report::algorithm_text(collective), std::to_string(collective.pieces),
-                     std::to_string(each.summary.n), to_text(each.predicted.duration),
-                     time_text(each.summary.median), interval_of(each.summary),
-                     fmt::format("{:+.2f}", each.difference_percent()), rate_text(rates.algorithm),
-                     rate_text(rates.bus), std::to_string(each.checks.wrong()),
-                     time_of(each.own_out_of_place)});
+      table.add_row(
+          {report::algorithm_text(collective), std::to_string(collective.pieces),
+           std::to_string(each.summary.n), to_text(each.predicted.duration),
+           time_text(each.summary.median), interval_of(each.summary),
+           fmt::format("{:+.2f}", each.difference_percent()),
+           fmt::format("{:+.2f}", each.difference_without_credit_percent()),
+           fmt::format("{:.1f}", 1e-3 * static_cast<double>(each.processor_time_of_side().count())),
+           rate_text(rates.algorithm), rate_text(rates.bus), std::to_string(each.checks.wrong()),
+           time_of(each.own_out_of_place)});
     }
     text += table.text();
     if (!measured[first - 1].adds_up)
@@ -210,6 +216,12 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
     json["difference_percent"] = each.difference_percent();
     json["algorithm_bytes_per_second"] = rates.algorithm;
     json["bus_bytes_per_second"] = rates.bus;
+    if (!each.without_credit_ns.empty()) {
+      json["difference_without_credit_percent"] = each.difference_without_credit_percent();
+      json["credit"] = credit_json(each.credit);
+      json["processor_ns"] = each.processor_time.count();
+      json["processor_ns_of_side"] = each.processor_time_of_side().count();
+    }
     json["adds_up"] = each.adds_up;
     json["wrong"] = each.wrong();
     json["largest_message_bytes"] = each.largest_message.count();

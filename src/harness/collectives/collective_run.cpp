@@ -7,6 +7,7 @@
 #include "harness/collectives/collective_list.hpp"
 #include "harness/collectives/level_fit.hpp"
 #include "harness/environment/facts.hpp"
+#include "harness/options/credit.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
@@ -71,6 +72,7 @@ void declare(Arguments& arguments, CollectiveOptions& options) {
       .option("--collectives", options.calls,
               "messages, or native: MPI's own calls alone, on the machine as it is")
       .shows_default();
+  arguments.option("--credit", options.credit, kCreditHelp).shows_default();
   arguments.flag("--fit", options.fit,
                  "fit latency and rate of each level by rings; writes levels.toml");
   add_shared_options(arguments, options,
@@ -94,6 +96,7 @@ CollectiveSettings settings_of(const CollectiveOptions& options, const Scenario&
   settings.device = device_kind_of(options.device);
   settings.engine.run = scenario.run;
   settings.engine.payload = payload_of(options.payload.empty() ? "64KiB" : options.payload);
+  settings.engine.credit = credit_of(options.credit);
   settings.engine.emulation = emulation_of(options.emulate);
   settings.calls = choice<CollectiveCalls>("--collectives", options.calls);
   refuse_contradictions(options, settings);

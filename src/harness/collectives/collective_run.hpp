@@ -21,6 +21,7 @@ struct CollectiveOptions : SharedOptions {
   std::string payload;
   std::string emulate = "on";
   std::string calls = "messages";
+  std::string credit = "1ms";
   bool fit = false;
 };
 

@@ -95,8 +95,12 @@ void StepRunner::add_constraints(const Stream& stream, Receive& receive) const {
     const plan::StepMessage& before = steps_.messages[other.message];
     if (&other != &receive && before.adds && overlap(steps_.ranges_of(before), ranges))
       receive.alone = false;
-    if (before.step < message.step && !(before.adds && message.adds) &&
-        overlap(steps_.ranges_of(before), ranges))
+    // Sums are rounded: they are added up in one order, whichever comes first.
+    const bool is_before =
+        before.adds && message.adds
+            ? std::pair{before.step, other.message} < std::pair{message.step, receive.message}
+            : before.step < message.step;
+    if (is_before && overlap(steps_.ranges_of(before), ranges))
       receive.placed_before.push_back(other.message);
   }
 }

@@ -53,8 +53,10 @@ void declare_run(Arguments& arguments, PipelineOptions& options) {
   arguments.flag("--resume", options.resume,
                  "go on in --out behind the last finished iteration of each schedule");
   add_compute_options(arguments, options.compute);
-  arguments.option("--payload", options.payload, "cap on the bytes really sent for a message")
-      .shows_default();
+  arguments.option(
+      "--payload", options.payload,
+      "cap on the bytes really sent for a message (default: 64KiB; --emulate off sends "
+      "all)");
   arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
       .shows_default();
   add_shared_options(arguments, options,
@@ -119,7 +121,7 @@ PipelineSettings settings_of(const PipelineOptions& options) {
   settings.arrangement = report::arrangement_of(options.comm);
   settings.planner = report::planner_options_of(options.planner, settings.arrangement);
   settings.deadline = deadline_of(options.deadline);
-  settings.engine.payload = payload_of(options.payload);
+  if (!options.payload.empty()) settings.payload = payload_of(options.payload);
   settings.engine.credit = credit_of(options.credit);
   if (!options.max_difference.empty())
     settings.max_difference_percent = max_difference_of(options.max_difference);

@@ -28,7 +28,7 @@ struct PipelineOptions : SharedOptions {
   double switch_threshold_percent = 10;
   std::string trace = "on";
   bool resume = false;
-  std::string payload = "64KiB";
+  std::string payload;
   ComputeOptions compute;
   std::string emulate = "on";
   std::string credit = "1ms";
@@ -44,6 +44,7 @@ struct PipelineSettings {
   planner::PlannerOptions planner;
   Arrangement arrangement = Arrangement::decoupled;
   engine::EngineOptions engine;
+  std::optional<Bytes> payload;  ///< asked for
   comm::TransportKind transport = comm::TransportKind::automatic;
   Duration deadline{};
   std::optional<double> max_difference_percent;

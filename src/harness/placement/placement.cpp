@@ -195,6 +195,17 @@ std::vector<std::string> warnings_of(const Scenario& scenario,
                   fmt::join(shared, "; "), fitting)};
 }
 
+std::string warning_of_leases(const std::vector<RankGroup>& groups, const HostOf& host_of,
+                              const std::string& fitting) {
+  std::size_t ranks = 0;
+  for (const RankGroup& group : groups)
+    if (!are_together({group}, host_of)) ranks += group.size();
+  return fmt::format(
+      "{} ranks share links or interfaces with ranks of other hosts (leases go by messages between "
+      "hosts there, and cost round trips). What would keep them together: {}",
+      ranks, fitting);
+}
+
 }  // namespace
 
 bool PlacedRanks::is_as_started() const {
@@ -208,26 +219,31 @@ PlacedRanks place_ranks(const Scenario& scenario, const std::vector<AllocatedHos
   PlacedRanks placement;
   std::size_t most = 0;
   for (const AllocatedHost& host : hosts) most = std::max(most, host.processes.size());
-  const Placer placer{scenario, hosts, groups};
-  std::optional<HostOf> host_of =
-      hosts.size() == 1 ? HostOf(to_size(scenario.ranks())) : placer.as_started();
-  if (host_of) {
+  const auto as_they_are = [&] {
     for (int rank = 0; rank < scenario.ranks(); ++rank) placement.rank_of.push_back(Rank{rank});
+  };
+  if (hosts.size() == 1) {
+    as_they_are();
     return placement;
   }
   const std::string fitting = fitting_allocation(scenario, groups, static_cast<int>(most));
-  host_of = placer.on_whole_hosts();
-  if (!host_of) host_of = placer.on_shared_hosts();
-  if (!host_of) {
-    const RankGroup& largest = *std::ranges::max_element(groups, {}, &RankGroup::size);
-    fail(
-        "the allocation does not fit: {} ranks ({} to {}) share links or interfaces, whose leases "
-        "are kept in the memory of one host, and {} hosts with {} slots at most cannot keep all "
-        "such ranks together. What would fit: {}",
-        largest.size(), index(largest.front()), index(largest.back()), hosts.size(), most, fitting);
+  for (const bool keeps_groups : {true, false}) {
+    const std::vector<RankGroup> kept = keeps_groups ? groups : std::vector<RankGroup>{};
+    const Placer placer{scenario, hosts, kept};
+    std::optional<HostOf> host_of = placer.as_started();
+    const bool as_started = host_of.has_value();
+    if (!host_of) host_of = placer.on_whole_hosts();
+    if (!host_of) host_of = placer.on_shared_hosts();
+    if (!host_of) continue;
+    if (as_started) {
+      as_they_are();
+    } else {
+      placement.rank_of = ranks_of_processes(hosts, *host_of);
+      placement.warnings = warnings_of(scenario, hosts, *host_of, fitting);
+    }
+    if (!keeps_groups) placement.warnings.push_back(warning_of_leases(groups, *host_of, fitting));
+    break;
   }
-  placement.rank_of = ranks_of_processes(hosts, *host_of);
-  placement.warnings = warnings_of(scenario, hosts, *host_of, fitting);
   return placement;
 }
 

@@ -14,11 +14,11 @@ struct AllocatedHost {
   std::vector<int> processes;
 };
 
-/// Ranks that have to share a host, ascending; at least two.
+/// Ranks that had better share a host, ascending; at least two.
 using RankGroup = std::vector<Rank>;
 
 /// Ranks whose sends hold a resource in common: while links are emulated its lease is kept in the
-/// memory of one host. Groups do not overlap.
+/// memory of one host, and others ask for it by messages. Groups do not overlap.
 [[nodiscard]] std::vector<RankGroup> ranks_that_lease_together(
     const std::vector<const Plan*>& plans);
 
@@ -31,8 +31,9 @@ struct PlacedRanks {
 
 /// Ranks of one datacenter on whole hosts, ranks (and so stages) in order, groups together. What
 /// was started so is left as it is. On one host everything goes. Where whole hosts are not
-/// possible, ranks fill hosts datacenter by datacenter, with a warning. Throws Error, with an
-/// allocation that would fit, where a group finds no host. As many processes as ranks.
+/// possible, ranks fill hosts datacenter by datacenter; where no placement keeps groups together,
+/// they are parted: both with a warning that names an allocation without it. As many processes as
+/// ranks.
 [[nodiscard]] PlacedRanks place_ranks(const Scenario& scenario,
                                       const std::vector<AllocatedHost>& hosts,
                                       const std::vector<RankGroup>& groups);

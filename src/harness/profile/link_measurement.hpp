@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct LinkSettings {
   Bytes payload;                                  ///< really sent
   DeviceKind device = DeviceKind::cpu;            ///< what has the payloads, and plays the delays
   Duration credit{std::chrono::milliseconds{1}};  ///< EngineOptions::credit
-  Duration baseline{};  ///< of a message without injected delay: not in samples
+  Duration baseline{};                     ///< of a message without injected delay: not in samples
+  std::optional<Duration> clock_offset{};  ///< EngineOptions::clock_offset
 };
 
 struct LinkMeasurement {

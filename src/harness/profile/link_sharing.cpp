@@ -34,13 +34,14 @@ struct Ends {
   Duration begin = Duration::max(), end = Duration::min();
 };
 
-/// On rank 0 the time from the first start of an op to the last end.
-double time_of(const engine::Ranks& ranks, const Plan& plan, const OpTimes& times) {
+/// On rank 0 the time from the first start of an op to the last end, by its clock.
+double time_of(const engine::Ranks& ranks, const Plan& plan, const OpTimes& times,
+               Duration clock_offset) {
   Ends mine;
   const OpRange range = ops_of_rank(plan, ranks.self());
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
-    mine.begin = std::min(mine.begin, times[i].start);
-    mine.end = std::max(mine.end, times[i].end);
+    mine.begin = std::min(mine.begin, times[i].start + clock_offset);
+    mine.end = std::max(mine.end, times[i].end + clock_offset);
   }
   std::vector<int> counts;
   const auto bytes = ranks.world().gather(std::as_bytes(std::span{&mine, std::size_t{1}}), counts);
@@ -60,6 +61,7 @@ SharingMeasurement measure(SharingTest test, Duration target, engine::Ranks& ran
   SharingMeasurement measured{test, target, made.expected, {}};
   engine::EngineOptions options;
   options.payload = settings.payload;
+  options.clock_offset = settings.clock_offset;
   const auto device = make_timed_device(settings.device, ranks, options.credit);
   const auto data_plane = make_data_plane(settings.device, ranks, made.plan, options);
   ranks.watchdog().watch(&made.plan, 2 * made.expected);
@@ -67,7 +69,8 @@ SharingMeasurement measure(SharingTest test, Duration target, engine::Ranks& ran
   for (int iteration = -1; iteration < settings.samples; ++iteration) {
     const engine::IterationResult result = engine.run(iteration);
     checks += result.checks;
-    const double time = time_of(ranks, made.plan, result.times);
+    const double time =
+        time_of(ranks, made.plan, result.times, settings.clock_offset.value_or(Duration::zero()));
     if (iteration >= 0 && ranks.is_first()) measured.samples_ns.push_back(time);
   }
   ranks.watchdog().watch(nullptr, {});
@@ -109,8 +112,10 @@ std::vector<SharingMeasurement> measure_sharing(const std::vector<Duration>& tar
                                                 engine::Ranks& ranks, const LinkSettings& settings,
                                                 engine::Checks& checks) {
   std::vector<SharingMeasurement> all;
-  // Stamps of two hosts are not compared; a GPU's messages take what its baseline says.
-  if (!ranks.host_ranks().all_local() || settings.device != DeviceKind::cpu) return all;
+  // Stamps of hosts are compared where their offsets are known; a GPU's messages take what its
+  // baseline says.
+  const bool one_clock = ranks.host_ranks().all_local() || settings.clock_offset;
+  if (!one_clock || settings.device != DeviceKind::cpu) return all;
   for (const SharingTest test : every<SharingTest>())
     for (const Duration target : targets)
       all.push_back(measure(test, target, ranks, settings, checks));

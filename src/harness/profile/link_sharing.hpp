@@ -34,7 +34,7 @@ struct SharingMeasurement {
   std::vector<double> samples_ns;  ///< of iterations; complete on rank 0
 };
 
-/// Collective, on pairs of ranks of one host: every test at every target, `settings.samples` times.
+/// Collective, on pairs of ranks: every test at every target, `settings.samples` times.
 [[nodiscard]] std::vector<SharingMeasurement> measure_sharing(const std::vector<Duration>& targets,
                                                               engine::Ranks& ranks,
                                                               const LinkSettings& settings,

@@ -72,9 +72,32 @@ std::vector<double> rounds_of(const BlockSamples& samples) {
   return sums;
 }
 
+/// The parts of a profile: turns over kinds of devices and over parts of the model, messages,
+/// operators.
+class ProfileParts {
+public:
+  ProfileParts(const ProfileOptions& options, const ModelProfile& profile, int ranks)
+      : options_{options},
+        ranks_{ranks},
+        total_{turns(profile.devices.size()) + turns(profile.parts.size()) + 2} {}
+  void tell(const std::string& now) const {
+    if (options_.progress) options_.progress(done_, total_, now);
+  }
+  void next() { ++done_; }
+  [[nodiscard]] const ProfileOptions& options() const { return options_; }
+
+private:
+  [[nodiscard]] int turns(std::size_t kinds) const {
+    return (static_cast<int>(kinds) + ranks_ - 1) / ranks_;
+  }
+  const ProfileOptions& options_;
+  int ranks_, total_, done_ = 0;
+};
+
 /// This rank's part of a turn: all ranks do as many rounds, begun together.
 void measure(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& shape,
-             const StoppingRule& rule, DeviceProfile& mine) {
+             const ProfileParts& parts, DeviceProfile& mine) {
+  const StoppingRule& rule = parts.options().rule;
   int rounds = 0;
   for (const nn::Recompute recompute : {nn::Recompute::off, nn::Recompute::on}) {
     StageProbe probe{math, shape, mine.chunks, recompute};
@@ -83,6 +106,7 @@ void measure(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& sh
     probe.weigh(mine.memory);
     if (recompute == nn::Recompute::off) {
       do {
+        parts.tell(fmt::format("{}, round {}", mine.name, rounds));
         ranks.world().barrier();
         probe.round(mine.samples);
         ++rounds;
@@ -90,6 +114,7 @@ void measure(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& sh
       mine.loss = probe.loss();
     } else {
       for (int i = 0; i < rounds; ++i) {
+        parts.tell(fmt::format("{} with recomputation, round {} of {}", mine.name, i, rounds));
         ranks.world().barrier();
         probe.round(mine.samples);
       }
@@ -99,14 +124,15 @@ void measure(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& sh
 
 /// Turn by turn, until every kind has been measured by some rank.
 void measure_all(engine::Ranks& ranks, nn::TensorOps& math, const nn::ModelShape& shape,
-                 const StoppingRule& rule, std::vector<DeviceProfile>& kinds) {
+                 ProfileParts& parts, std::vector<DeviceProfile>& kinds) {
   const auto count = static_cast<std::size_t>(ranks.count());
   for (std::size_t first = 0; first < kinds.size(); first += count) {
     const std::size_t at = (first + index(ranks.self())) % kinds.size();
     DeviceProfile mine{kinds[at].name, kinds[at].chunks, kinds[at].devices};
-    measure(ranks, math, shape, rule, mine);
+    measure(ranks, math, shape, parts, mine);
     for (const std::string& text : gather_texts(ranks.world(), to_json(mine, at).dump()))
       merge(kinds, Json::parse(text));
+    parts.next();
   }
 }
 
@@ -228,11 +254,15 @@ ModelProfile profile_model(engine::Ranks& ranks, nn::TensorOps& math, const Scen
   profile.devices = profiled_devices(schedule, scenario);
   for (const ModelPart& part : parts_of(profile.shape))
     profile.parts.push_back({part.name, {part.layers}, {}});
-  measure_all(ranks, math, profile.shape, options.rule, profile.devices);
-  measure_all(ranks, math, profile.shape, options.rule, profile.parts);
+  ProfileParts parts{options, profile, ranks.count()};
+  measure_all(ranks, math, profile.shape, parts, profile.devices);
+  measure_all(ranks, math, profile.shape, parts, profile.parts);
+  parts.tell("messages");
   profile.message =
       message_times(ranks, math, profile.shape.boundary(), options.rule.least, options.patience);
   ranks.world().barrier();
+  parts.next();
+  parts.tell("operators");
   profile.operators = operator_times(math, profile.shape, options.rule.least);
   ranks.world().barrier();
   return profile;

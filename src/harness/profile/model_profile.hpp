@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ struct ModelProfile {
 struct ProfileOptions {
   StoppingRule rule;  ///< of rounds
   Duration patience{};
+  /// On every rank, before each round and part: how many parts are done, of how many, and what is
+  /// measured now.
+  std::function<void(int done, int total, const std::string& now)> progress{};
 };
 
 /// The chunks of each device of `schedule`, not measured yet. Throws Error where the scenario has

@@ -81,7 +81,7 @@ std::unique_ptr<engine::DataPlane> make_data_plane(DeviceKind kind, const engine
                                                    const engine::EngineOptions& options) {
   if (kind == DeviceKind::cpu)
     return std::make_unique<engine::SyntheticDataPlane>(plan, ranks.self(), options.run.seed,
-                                                        options.payload);
+                                                        options.payload, options.vector);
   return device::make_cuda_data_plane(gpu_of(ranks), plan, ranks.self(), options.run.seed,
                                       options.payload);
 }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "engine/payloads/fault.hpp"
 #include "harness/options/run_files.hpp"
@@ -103,12 +104,14 @@ void ReportWriter::merge_segments(const nlohmann::json& environment,
 }
 
 nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
-                         const comm::TransportChoice& transport) {
+                         const PipelineInput& input, const comm::TransportChoice& transport) {
   if (!environment.is_null()) {
     environment["comm"] = options.comm;
     environment["emulate"] = options.emulate;
+    environment["lateness_credit_ns"] = parse_duration(options.credit).count();
     environment["trace"] = options.trace;
     environment["transport"] = transport_json(transport);
+    environment["sent"] = nlohmann::json(sent_json(input.sent));
   }
   return environment;
 }

@@ -17,6 +17,7 @@ namespace longhaul::harness {
 
 /// A trace that is read on its own says what was measured, too. Nothing but on rank 0.
 [[nodiscard]] nlohmann::json described(nlohmann::json environment, const PipelineOptions& options,
+                                       const PipelineInput& input,
                                        const comm::TransportChoice& transport);
 
 /// Directory of the rows; empty: rows are not written.

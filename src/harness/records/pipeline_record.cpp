@@ -82,7 +82,11 @@ ordered_json schedule_json(const PipelineMeasurement& m) {
   json["late_per_message_ns"] = late ? ordered_json(late->count()) : ordered_json(nullptr);
   json["lease"] = {{"n", m.lease.leases},
                    {"mean_ns", mean_of(m.lease.total, m.lease.leases).count()},
-                   {"longest_ns", m.lease.longest.count()}};
+                   {"longest_ns", m.lease.longest.count()},
+                   {"between_hosts",
+                    {{"n", m.lease.by_words},
+                     {"mean_words_ns", mean_of(m.lease.words_total, m.lease.by_words).count()},
+                     {"longest_words_ns", m.lease.words_longest.count()}}}};
   json["measured"] = report::to_json(m.measured);
   json["predicted"] = report::to_json(m.predicted);
   return json;
@@ -124,7 +128,8 @@ ordered_json pipeline_record(const std::vector<PipelineMeasurement>& measurement
   record["predicted_for"] = "the links of the scenario";
   add_weather(record, measurements, input, options);
   record["lateness_credit_ns"] = parse_duration(options.credit).count();
-  record["payload_bytes"] = parse_bytes(options.payload).count();
+  record["payload_bytes"] = input.sent.caps.message.count();
+  record["sent"] = sent_json(input.sent);
   record["iterations"] = input.iterations;
   record["stopping"] = rule_json(input.stopping);
   record["warmup"] = input.warmup;

@@ -40,6 +40,10 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
   if (lease.leases > 0)
     text += fmt::format("leases of shared links: {}, {} each, {} at most\n", lease.leases,
                         to_text(mean_of(lease.total, lease.leases)), to_text(lease.longest));
+  if (lease.by_words > 0)
+    text += fmt::format("of these over messages between hosts: {}, {} there and back, {} at most\n",
+                        lease.by_words, to_text(mean_of(lease.words_total, lease.by_words)),
+                        to_text(lease.words_longest));
   engine::CreditUse credit;
   for (const PipelineMeasurement& m : measurements) credit += m.credit;
   if (credit.credited > 0)
@@ -64,10 +68,14 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
 }
 
 /// Without emulation the two are about different networks.
-std::string network_note(const PipelineOptions& options) {
-  if (options.emulate == "on") return "";
-  return "emulation is off: measured over the network as it is; predicted is what the scenario's "
-         "links would give\n";
+std::string network_note(const PipelineInput& input, const PipelineOptions& options) {
+  std::string text;
+  if (!input.sent.why.empty())
+    text += fmt::format("! {}: {}\n", sent_text(input.sent.sizes), input.sent.why);
+  if (options.emulate == "on") return text;
+  return text +
+         "emulation is off: measured over the network as it is; predicted is what the "
+         "scenario's links would give\n";
 }
 
 /// The columns that some runs have.
@@ -139,15 +147,11 @@ std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalCo
 }
 
 /// The run, and the unit of time of its tables.
-std::string title_of(const std::vector<PipelineMeasurement>& measurements,
-                     const PipelineInput& input, const PipelineOptions& options) {
-  const Bytes message = largest_message(measurements);
-  const Bytes sent = input.compute.real ? message : std::min(parse_bytes(options.payload), message);
-  std::string payload = fmt::format("payload {} of {}", to_text(sent), to_text(message));
-  if (message == Bytes{}) payload = "no messages";
+std::string title_of(const PipelineInput& input, const PipelineOptions& options) {
   const int ranks = input.scenario.ranks();
   return fmt::format("{}: {} rank{}, {}, time_scale {:g}{}; measured, {}{}\n\n",
-                     input.scenario.name, ranks, ranks == 1 ? "" : "s", payload, input.time_scale,
+                     input.scenario.name, ranks, ranks == 1 ? "" : "s", sent_text(input.sent.sizes),
+                     input.time_scale,
                      input.time_scale == 1 ? "" : " (times are the scenario's own)", options.comm,
                      options.emulate == "on" ? "" : ", network as it is");
 }
@@ -163,6 +167,8 @@ PipelineMeasurement at_own_scale(PipelineMeasurement m, double time_scale) {
     for (plan::ResourceUse& use : record->resources) use.busy = own(use.busy);
     for (const trace::IdlePart& part : trace::idle_parts())
       record->idle.*part.member = own(Duration{record->idle.*part.member}).count();
+    for (trace::TaskUse& use : record->tasks)
+      for (std::int64_t* const ns : {&use.busy_ns, &use.work_ns}) *ns = own(Duration{*ns}).count();
   }
   if (m.straggling) m.straggling = own(*m.straggling);
   if (m.weather)
@@ -200,8 +206,8 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& played,
   for (std::size_t i = 0; i < played.size(); ++i)
     table.add_row(cells_of(measurements[i], has, own_rates(played[i], input), scale,
                            verdict_text(played[i], conditions), played[i].late_per_message()));
-  return title_of(played, input, options) + table.text() + doubts_text(played, conditions) +
-         real_note(measurements, input, options) + network_note(options) +
+  return title_of(input, options) + table.text() + doubts_text(played, conditions) +
+         real_note(measurements, input, options) + network_note(input, options) +
          weather_table(measurements, input, options) + notes(measurements, input) +
          conditions_text(played, conditions) + report::bound_table_text(predicted) +
          "\nwhere the idle time went, measured, % of device time\n" +

@@ -17,6 +17,7 @@
 #include "report/planning.hpp"
 #include "report/scenario_text.hpp"
 #include "scenario/reader/load.hpp"
+#include "scenario/reader/stored_text.hpp"
 #include "schedule/csv/csv.hpp"
 #include "schedule/memory.hpp"
 
@@ -118,6 +119,7 @@ public:
   [[nodiscard]] std::string read_and_choose() const {
     const Scenario scenario = scenario::load_scenario(options_.scenario, options_.overrides);
     check_rank_count(scenario);
+    check_overlap(scenario);
     Json text;
     text["asked"] = asked_of(options_, scenario, ranks_.count());
     const auto kept =
@@ -141,8 +143,7 @@ public:
     input.warmup = options_.warmup.value_or(read.run.warmup);
     input.changes = parse_changes(options_.changes, read, options_.scenario, options_.overrides,
                                   input.iterations);
-    for (const std::string& change : options_.changes)
-      input.scenario.text += fmt::format("# --change {}\n", change);
+    scenario::store_changes(input.scenario.text, options_.changes);
     for (const Json& made : input.handed["schedules"]) {
       const auto name = made["name"].get<std::string>();
       PlannedSchedule planned;
@@ -175,6 +176,21 @@ private:
         scenario.is_placed() ? "; on a cluster allocate " + fitting_allocation(scenario, {}) : "");
   }
 
+  /// Blocks that slow beside messages are played by planned times under emulated links.
+  void check_overlap(const Scenario& scenario) const {
+    if (scenario.overlap.largest() <= 1) return;
+    const auto refuse = [&](const char* option, const char* why) {
+      fail("{} with [overlap] ({}). Leave one out (--set overlap.slowdown=1).", option, why);
+    };
+    if (options_.compute.compute == "real")
+      refuse("--compute real", "real blocks take what they take beside messages");
+    if (options_.compute.device != "cpu")
+      refuse("--device cuda", "its kernels do not slow beside messages that only are emulated");
+    if (options_.emulate == "off") refuse("--emulate off", "no message holds a link");
+    if (options_.adaptive)
+      refuse("--adaptive", "measured blocks that messages slowed look like a slower device");
+  }
+
   /// The parts of the input that the other ranks need.
   [[nodiscard]] Json choose(const Scenario& scenario) const {
     const planner::ScheduleChooser chooser{planner::parse_schedule_option(options_.schedule),
@@ -183,6 +199,10 @@ private:
     if (chosen.schedules.empty())
       fail("none of {} runs on scenario {} ({}: {}). Name other schedules.", options_.schedule,
            scenario.name, chosen.skipped.front().schedule, chosen.skipped.front().reason);
+    if (options_.compute.compute == "real" && !scenario.costs.optimizer.empty())
+      fail(
+          "costs.optimizer is given, and --compute real steps between iterations, not in them. "
+          "Leave it out (--set costs.optimizer=0ns), or use --compute timed.");
     warn_of_memory(chosen.schedules, scenario, options_.compute.compute == "real");
     Json input = {{"scenario", scenario.text}, {"schedules", Json::array()}};
     for (const planner::ScheduleResult& made : chosen.schedules)

@@ -8,6 +8,7 @@
 #include "engine/ranks.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/stopping.hpp"
+#include "harness/session/send_choice.hpp"
 #include "planner/choose_schedules.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -42,6 +43,7 @@ struct PipelineInput {
   std::vector<LinkChange> changes;                ///< of links while the run goes on, by iteration
   std::vector<planner::SkippedSchedule> skipped;  ///< why some of `static` are not run
   ComputeSettings compute;                        ///< how blocks are computed
+  SendChoice sent;                                ///< of their messages
   bool goes_on = false;      ///< --resume, and --out holds a run of the same input
   bool is_complete = false;  ///< and nothing is left to run of it
   nlohmann::json asked;      ///< what the run's results depend on

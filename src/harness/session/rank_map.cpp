@@ -38,19 +38,21 @@ std::vector<RankGroup> groups_of(const PipelineInput& input, engine::Emulation e
 }
 
 ordered_json entry_of(const Json& rank, Rank self, const Scenario& scenario) {
-  const int stages = scenario.parallel.stages;
-  const int number = static_cast<int>(self);
-  return {
-      {"rank", number},
+  const RankPlace place = scenario.place_of(self);
+  ordered_json entry{
+      {"rank", static_cast<int>(self)},
       {"host", rank["host"]},
       {"datacenter", scenario.datacenters[index(scenario.datacenter_of(self))].name},
-      {"stage", number % stages},
-      {"replica", number / stages},
+      {"stage", number(place.stage)},
+      {"replica", number(place.replica)},
       {"device",
        rank["gpu"].get<std::string>().empty() ? "CPU" : "GPU " + rank["gpu"].get<std::string>()},
       {"nic", rank["nic"]},
       {"cores", rank["cores"]},
       {"own_cores", rank["own_cores"]}};
+  if (scenario.parallel.tensor > 1) entry["tensor"] = place.tensor;
+  if (!scenario.services.empty()) entry["role"] = to_string(place.role);
+  return entry;
 }
 
 std::string table_of(const ordered_json& map) {

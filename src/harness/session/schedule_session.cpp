@@ -53,6 +53,15 @@ engine::Checks sum_of(const comm::Communicator& world, const engine::Checks& min
   return sum;
 }
 
+engine::LeaseCost sum_of(const comm::Communicator& world, const engine::LeaseCost& mine) {
+  return {world.sum(mine.leases),
+          Duration{world.sum(mine.total.count())},
+          Duration{world.maximum(mine.longest.count())},
+          world.sum(mine.by_words),
+          Duration{world.sum(mine.words_total.count())},
+          Duration{world.maximum(mine.words_longest.count())}};
+}
+
 using Outcome = IterationOutcome;
 
 /// The iteration whose makespan is nearest to the median.
@@ -294,9 +303,7 @@ PipelineMeasurement ScheduleSession::finish() {
   measurement_.checks = sum_of(world, sums_.checks);
   for (std::string& wrong : gather_wrong_messages(ranks_, planned_.plan, wrong_))
     measurement_.wrong_messages.push_back(std::move(wrong));
-  measurement_.lease = {world.sum(sums_.lease.leases),
-                        Duration{world.sum(sums_.lease.total.count())},
-                        Duration{world.maximum(sums_.lease.longest.count())}};
+  measurement_.lease = sum_of(world, sums_.lease);
   measurement_.lateness = {world.sum(sums_.lateness.blocks),
                            Duration{world.sum(sums_.lateness.total.count())},
                            Duration{world.maximum(sums_.lateness.longest.count())}};

@@ -236,6 +236,22 @@ void check_real_input(const PipelineInput& input) {
         "them). Write --set model.tensor_parallel=1.",
         input.scenario.model->tensor_parallel);
   const Parallel& parallel = input.scenario.parallel;
+  if (input.scenario.has_uneven_replicas())
+    fail(
+        "the replicas have different costs or microbatches (real layers check their gradients "
+        "against equal ones). Give all the same.");
+  if (parallel.tensor > 1)
+    fail(
+        "parallel.tensor = {} (a stage of real layers is one rank, which computes all of it). "
+        "Write --set parallel.tensor=1.",
+        parallel.tensor);
+  if (parallel.shard > 1 && parallel.shard < parallel.replicas)
+    fail(
+        "parallel.shard = {} of {} replicas (real layers have their weights whole, or sharded over "
+        "all replicas). Write --set parallel.shard={}.",
+        parallel.shard, parallel.replicas, parallel.replicas);
+  if (!input.scenario.services.empty())
+    fail("[[service]] ranks beside real layers (they have none). Leave --compute real out.");
   if (parallel.replicas > 1 && parallel.gradient_sync == GradientSync::none)
     fail(
         "parallel.gradient_sync is \"none\" with {} replicas (each would train a model of its "

@@ -98,6 +98,10 @@ std::vector<std::string> goal_remarks(const Plan& plan, GoalSimulator simulator)
         "are eager), so that its times are shorter than ours");
   if (facts.inside_takes_time)
     remarks.emplace_back("messages inside a datacenter take time here and none in the file");
+  if (!plan.extras.overlap.none())
+    remarks.emplace_back(
+        "blocks take longer beside messages here ([overlap]) and not in LogGOPSim: its times are "
+        "shorter than ours");
   if (shares_links(plan))
     remarks.emplace_back(
         "messages that share a link or an interface wait for one another here and not in "

@@ -51,6 +51,92 @@ std::vector<StageId> stages_by(const IndexedVector<StageId, Stage>& stages,
   return order;
 }
 
+/// Lists the collectives of training: see find_collectives().
+class CollectiveFinder {
+public:
+  CollectiveFinder(const Schedule& schedule, const Scenario& scenario)
+      : schedule_{schedule},
+        scenario_{scenario},
+        stages_{find_stages(schedule)},
+        shares_{chunk_shares(schedule)} {}
+
+  [[nodiscard]] std::vector<StageCollective> all() {
+    const GradientSync sync = scenario_.parallel.gradient_sync;
+    const bool gathers = sync == GradientSync::zero1 || sync == GradientSync::zero3;
+    if (gathers) {
+      for (const StageId s : stages_by(stages_, &Stage::first_forward))
+        add(CollectiveKind::all_gather, s, groups_of(s), size_of(s));
+    }
+    for (const StageId s : stages_by(stages_, &Stage::last_gradient)) {
+      const std::vector<std::vector<Rank>> groups = groups_of(s);
+      add(gathers ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, s, groups,
+          size_of(s));
+      if (sync == GradientSync::zero3) sum_shards(s, groups);
+    }
+    return std::move(all_);
+  }
+
+private:
+  /// Ranks that hold a copy of the weights together, ascending; of each place of the stage.
+  [[nodiscard]] std::vector<std::vector<Rank>> groups_of(StageId s) const {
+    const Parallel& parallel = scenario_.parallel;
+    const int replicas =
+        parallel.gradient_sync == GradientSync::zero3 ? parallel.shard : schedule_.replicas;
+    std::vector<std::vector<Rank>> groups;
+    for (int tensor = 0; tensor < parallel.tensor; ++tensor) {
+      for (const ReplicaId replica : schedule_.replica_ids()) {
+        if (number(replica) % replicas == 0) groups.emplace_back();
+        for (const DeviceId device : stages_[s].devices)
+          groups.back().push_back(scenario_.rank(replica, device, tensor));
+      }
+    }
+    for (std::vector<Rank>& group : groups) std::ranges::sort(group);
+    return groups;
+  }
+
+  /// Copy 0's holder says how large the stage is: its copies are of one size.
+  [[nodiscard]] Bytes size_of(StageId s) const {
+    const ChunkId first{number(s)};
+    return share(scenario_.costs.weights[index(schedule_.device_of_chunk[first])],
+                 shares_[first].of, shares_[first].place);
+  }
+
+  void add(CollectiveKind kind, StageId s, const std::vector<std::vector<Rank>>& groups,
+           Bytes size) {
+    for (const std::vector<Rank>& group : groups) {
+      if (group.size() < 2 || size < Bytes{1}) continue;
+      StageCollective made{s, {}, stages_[s].devices, stages_[s].chunks};
+      made.collective.kind = kind;
+      made.collective.members = group;
+      made.collective.size = size;
+      all_.push_back(std::move(made));
+    }
+  }
+
+  /// Member k of every copy of the weights has their shard k.
+  void sum_shards(StageId s, const std::vector<std::vector<Rank>>& groups) {
+    const int copies = schedule_.replicas / scenario_.parallel.shard;
+    const auto members = std::ssize(groups.front());
+    for (std::size_t first = 0; first < groups.size(); first += at(copies)) {
+      for (std::int64_t shard = 0; shard < members; ++shard) {
+        std::vector<Rank> holders;
+        for (std::size_t copy = first; copy < first + at(copies); ++copy)
+          holders.push_back(groups[copy][at(shard)]);
+        std::ranges::sort(holders);
+        const std::int64_t whole = size_of(s).count();
+        const Bytes size{whole / members + (shard < whole % members ? 1 : 0)};
+        add(CollectiveKind::all_reduce, s, {holders}, size);
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  const Scenario& scenario_;
+  IndexedVector<StageId, Stage> stages_;
+  IndexedVector<ChunkId, ChunkShare> shares_;
+  std::vector<StageCollective> all_;
+};
+
 }  // namespace
 
 bool is_estimate(GradientSync sync) {
@@ -64,35 +150,10 @@ Duration estimated_time(Bytes size, std::size_t members, const schedule::RingHop
 }
 
 std::vector<StageCollective> find_collectives(const Schedule& schedule, const Scenario& scenario) {
-  std::vector<StageCollective> all;
-  const GradientSync sync = scenario.parallel.gradient_sync;
-  if (schedule.replicas * schedule.copies < 2 || sync == GradientSync::none) return all;
-  const IndexedVector<StageId, Stage> stages = find_stages(schedule);
-  const IndexedVector<ChunkId, ChunkShare> shares = chunk_shares(schedule);
-  const auto add = [&](CollectiveKind kind, StageId s) {
-    const Stage& stage = stages[s];
-    StageCollective made{s, {}, stage.devices, stage.chunks};
-    made.collective.kind = kind;
-    for (const ReplicaId replica : schedule.replica_ids())
-      for (const DeviceId device : stage.devices)
-        made.collective.members.push_back(scenario.rank(replica, device));
-    // Copy 0's holder says how large the stage is: its copies are of one size.
-    const ChunkId first{number(s)};
-    made.collective.size = share(scenario.costs.weights[index(schedule.device_of_chunk[first])],
-                                 shares[first].of, shares[first].place);
-    if (made.collective.members.size() < 2 || made.collective.size < Bytes{1}) return;
-    std::ranges::sort(made.collective.members);
-    all.push_back(std::move(made));
-  };
-  if (sync == GradientSync::zero1) {
-    for (const StageId s : stages_by(stages, &Stage::first_forward))
-      add(CollectiveKind::all_gather, s);
-  }
-  for (const StageId s : stages_by(stages, &Stage::last_gradient)) {
-    add(sync == GradientSync::zero1 ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-        s);
-  }
-  return all;
+  if (schedule.replicas * schedule.copies < 2 ||
+      scenario.parallel.gradient_sync == GradientSync::none)
+    return {};
+  return CollectiveFinder{schedule, scenario}.all();
 }
 
 CollectiveLowering::CollectiveLowering(const Schedule& schedule, const Scenario& scenario,
@@ -130,11 +191,11 @@ std::size_t CollectiveLowering::ops() const {
 
 std::size_t CollectiveLowering::waits() const { return 2 * ops(); }
 
-void CollectiveLowering::lay_out(Rank rank, DeviceId device) {
+void CollectiveLowering::lay_out(Rank rank) {
   if (in_steps()) return steps_.lay_out(rank);
   std::vector<std::size_t> mine;
   for (std::size_t c = 0; c < all_.size(); ++c)
-    if (std::ranges::binary_search(all_[c].devices, device)) mine.push_back(c);
+    if (all_[c].is_of(rank)) mine.push_back(c);
   if (mine.empty()) return;
   const LaneId lane =
       add_lane(plan_, "collective", OpKind::collective, rank, kNone<Rank>, mine.size());
@@ -145,9 +206,9 @@ void CollectiveLowering::lay_out(Rank rank, DeviceId device) {
   }
 }
 
-std::optional<std::int32_t> CollectiveLowering::first_forward(ReplicaId replica, DeviceId device,
+std::optional<std::int32_t> CollectiveLowering::first_forward(const RankInfo& rank,
                                                               StageId stage) const {
-  const auto row = schedule_.row(replica, device);
+  const auto row = schedule_.row(rank.replica, rank.device);
   const auto first = std::ranges::find_if(row, [&](const Block& block) {
     return block.kind == BlockKind::F && schedule_.stage_of(block.chunk) == stage;
   });
@@ -155,14 +216,12 @@ std::optional<std::int32_t> CollectiveLowering::first_forward(ReplicaId replica,
   return static_cast<std::int32_t>(first - row.begin());
 }
 
-void CollectiveLowering::append_waits(ReplicaId replica, DeviceId device,
-                                      std::vector<Wait>& waits) const {
-  const Rank rank = scenario_.rank(replica, device);
+void CollectiveLowering::append_waits(Rank rank, std::vector<Wait>& waits) const {
   for (std::size_t c = 0; c < all_.size(); ++c) {
     const StageCollective& each = all_[c];
     if (!is_before_forward(each.collective.kind)) continue;
-    if (!std::ranges::binary_search(each.devices, device)) continue;
-    const auto position = first_forward(replica, device, each.stage);
+    if (!each.is_of(rank)) continue;
+    const auto position = first_forward(plan_.ranks[index(rank)], each.stage);
     if (!position) continue;
     if (in_steps()) {
       for (const OpId receive : steps_.receives_at(c, rank)) waits.emplace_back(*position, receive);
@@ -188,10 +247,11 @@ std::optional<OpId> CollectiveLowering::last_gradient(LaneId compute, StageId st
 
 void CollectiveLowering::fill(const std::vector<LaneId>& compute_lane_of_rank) {
   for (std::uint32_t c = 0; c < all_.size(); ++c) {
+    const std::vector<ResourceId> held = held_by(all_[c]);
     for (const Rank member : all_[c].collective.members) {
       const LaneId compute = compute_lane_of_rank[index(member)];
       if (!in_steps()) {
-        fill_one(c, member, compute);
+        fill_one(c, member, compute, held);
         continue;
       }
       if (is_before_forward(all_[c].collective.kind)) continue;
@@ -203,8 +263,8 @@ void CollectiveLowering::fill(const std::vector<LaneId>& compute_lane_of_rank) {
 }
 
 /// Estimates hold their rank's turn alone; whole collectives hold what their messages hold.
-ResourceSetId CollectiveLowering::held_by(const StageCollective& collective, Rank member) {
-  if (!whole_) return network_.collective(member);
+std::vector<ResourceId> CollectiveLowering::held_by(const StageCollective& collective) {
+  if (!whole_) return {};
   const CollectiveSteps steps = steps_of(collective.collective);
   std::set<std::pair<std::int32_t, std::int32_t>> hops;
   for (const StepMessage& message : steps.messages) hops.emplace(message.from, message.to);
@@ -212,10 +272,11 @@ ResourceSetId CollectiveLowering::held_by(const StageCollective& collective, Ran
   for (const auto& [from, to] : hops)
     pairs.push_back(
         {collective.collective.members[at(from)], collective.collective.members[at(to)]});
-  return network_.all_of(pairs, member);
+  return network_.held_between(pairs);
 }
 
-void CollectiveLowering::fill_one(std::uint32_t number, Rank member, LaneId compute) {
+void CollectiveLowering::fill_one(std::uint32_t number, Rank member, LaneId compute,
+                                  const std::vector<ResourceId>& held) {
   const StageCollective& each = all_[number];
   const std::vector<Rank>& members = each.collective.members;
   const OpId id =
@@ -229,7 +290,7 @@ void CollectiveLowering::fill_one(std::uint32_t number, Rank member, LaneId comp
   op.chunk = each.chunks[to_size(place)];
   op.peer = members.front();
   op.match = number;
-  op.resources = held_by(each, member);
+  op.resources = network_.all_of(held, member);
   op.duration = duration_[number];
   op.size = each.collective.size;
   if (is_before_forward(each.collective.kind)) return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -18,15 +19,21 @@ using TimeAlone = std::function<Duration(const Collective&)>;
 /// Data-parallel communication of one stage of the model.
 struct StageCollective {
   StageId stage{};
-  Collective collective;          ///< over all ranks that hold a copy of the stage
+  Collective collective;          ///< over ranks that hold a copy of the stage, ascending
   std::vector<DeviceId> devices;  ///< that hold it, ascending
   std::vector<ChunkId> chunks;    ///< the first of the stage on each of these devices
+  [[nodiscard]] bool is_of(Rank rank) const {
+    return std::ranges::binary_search(collective.members, rank);
+  }
 };
 
 /// The collectives of training, in the order in which every rank runs its own: gathers by the first
-/// F of their stage, then reductions by the last W or B of theirs, in the rows of replica 0. A
-/// schedule with copies of the model sums the gradients of the copies, with one replica too. Empty
-/// where no stage is held twice or has no weights, and for GradientSync::none.
+/// F of their stage, then reductions by the last W or B of theirs, in the rows of replica 0. Each
+/// of the tensor ranks of a stage has its own, with the same of other replicas. A schedule with
+/// copies of the model sums the gradients of the copies, with one replica too. Sharded weights are
+/// gathered, and gradients scattered, among the Parallel::shard replicas that hold a copy together,
+/// and then each shard is summed over the copies. Empty where no stage is held twice or has no
+/// weights, and for GradientSync::none.
 [[nodiscard]] std::vector<StageCollective> find_collectives(const Schedule& schedule,
                                                             const Scenario& scenario);
 
@@ -50,10 +57,10 @@ public:
   [[nodiscard]] std::size_t ops() const;
   [[nodiscard]] std::size_t waits() const;
   /// Adds the lanes of a rank.
-  void lay_out(Rank rank, DeviceId device);
+  void lay_out(Rank rank);
   /// A block of a row waits for an op: (row position, op).
   using Wait = std::pair<std::int32_t, OpId>;
-  void append_waits(ReplicaId replica, DeviceId device, std::vector<Wait>& waits) const;
+  void append_waits(Rank rank, std::vector<Wait>& waits) const;
   /// The compute lanes (index: rank) must be laid out.
   void fill(const std::vector<LaneId>& compute_lane_of_rank);
 
@@ -62,10 +69,12 @@ private:
   /// The last W or B of the stage in the row of the rank; nullopt where a copy of the model has no
   /// microbatch.
   [[nodiscard]] std::optional<OpId> last_gradient(LaneId compute, StageId stage) const;
-  [[nodiscard]] ResourceSetId held_by(const StageCollective& collective, Rank member);
-  void fill_one(std::uint32_t number, Rank member, LaneId compute);
-  /// Position of the device's first F of the stage.
-  [[nodiscard]] std::optional<std::int32_t> first_forward(ReplicaId replica, DeviceId device,
+  /// By its messages; the same for all members.
+  [[nodiscard]] std::vector<ResourceId> held_by(const StageCollective& collective);
+  void fill_one(std::uint32_t number, Rank member, LaneId compute,
+                const std::vector<ResourceId>& held);
+  /// Position of the rank's first F of the stage.
+  [[nodiscard]] std::optional<std::int32_t> first_forward(const RankInfo& rank,
                                                           StageId stage) const;
 
   const Schedule& schedule_;

@@ -1,6 +1,8 @@
 #include "plan/lowering/lower.hpp"
 
 #include "plan/lowering/lowering.hpp"
+#include "plan/rewrite/expand.hpp"
+#include "plan/rewrite/with_operators.hpp"
 #include "schedule/cells.hpp"
 
 namespace longhaul::plan {
@@ -9,13 +11,21 @@ namespace {
 std::optional<Refusal> why_other_shape(const Schedule& schedule, const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
   if (schedule.devices == parallel.stages && schedule.replicas == parallel.replicas &&
-      schedule.microbatches == parallel.microbatches)
+      schedule.microbatches == parallel.microbatches &&
+      schedule.replica_microbatches == parallel.replica_microbatches)
     return std::nullopt;
   return refused(
       "schedule {} has {} devices, {} replicas, {} microbatches, the scenario {}, {}, {}. "
       "Generate it for this scenario, or set [parallel] to match.",
       schedule.name, schedule.devices, schedule.replicas, schedule.microbatches, parallel.stages,
       parallel.replicas, parallel.microbatches);
+}
+
+/// Steps of the optimizer that take time are part of an iteration.
+Result<Plan> with_given_steps(Result<Plan> plan, const Schedule& schedule,
+                              const Scenario& scenario) {
+  if (!plan || scenario.costs.optimizer.empty()) return plan;
+  return with_optimizer_steps(*plan, schedule, scenario);
 }
 
 }  // namespace
@@ -29,7 +39,9 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario, Arran
                        const TimeAlone& time_alone) {
   if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
   if (schedule.cell == 1)
-    return Lowering{schedule, scenario, arrangement, Crossing::alone, time_alone}.run();
+    return with_given_steps(
+        Lowering{schedule, scenario, arrangement, Crossing::alone, time_alone}.run(), schedule,
+        scenario);
   if (arrangement == Arrangement::grouped)
     return refused(
         "schedule {} shares the WAN in cells of {} pipelines, which grouped communication cannot "
@@ -37,7 +49,16 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario, Arran
         "Use --comm decoupled.",
         schedule.name, schedule.cell);
   if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
-  return Lowering{schedule, scenario, arrangement, Crossing::relayed, time_alone}.run();
+  return with_given_steps(
+      Lowering{schedule, scenario, arrangement, Crossing::relayed, time_alone}.run(), schedule,
+      scenario);
+}
+
+Plan lower_at(Granularity granularity, const Schedule& schedule, const Scenario& scenario,
+              Arrangement arrangement) {
+  Plan plan = lower(schedule, scenario, arrangement);
+  if (granularity == Granularity::blocks) return plan;
+  return expand(with_operators(std::move(plan), schedule, scenario).or_throw());
 }
 
 Plan lower_pooled(const Schedule& schedule, const Scenario& scenario, const TimeAlone& time_alone) {
@@ -49,7 +70,9 @@ Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario
   if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
   if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
   const Crossing crossing = schedule.cell == 1 ? Crossing::alone : Crossing::pooled;
-  return Lowering{schedule, scenario, Arrangement::decoupled, crossing, time_alone}.run();
+  return with_given_steps(
+      Lowering{schedule, scenario, Arrangement::decoupled, crossing, time_alone}.run(), schedule,
+      scenario);
 }
 
 }  // namespace longhaul::plan

@@ -32,6 +32,12 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario,
                        Arrangement arrangement = Arrangement::decoupled,
                        const TimeAlone& time_alone = {});
 
+/// lower(), at operator granularity with every operator as an op (expand()): for what looks inside
+/// blocks. Throws Error where the scenario knows no operators, too.
+[[nodiscard]] Plan lower_at(Granularity granularity, const Schedule& schedule,
+                            const Scenario& scenario,
+                            Arrangement arrangement = Arrangement::decoupled);
+
 /// As lower() (decoupled), but with the WAN of each DP-cell as one link of the rate of all its
 /// nodes: a message travels whole, over the resource turns_name(), which serves in order of
 /// readiness or in the turns that the schedule states. No rank can do that; searches and the site

@@ -18,13 +18,10 @@ Result<Plan> lower_collective(const Collective& collective, const Scenario& scen
   StepLowering steps{plan, network};
   steps.add(collective, ChunkId{-1});
   plan.ops.reserve(steps.ops());
-  for (const ReplicaId replica : scenario.replica_ids()) {
-    for (const DeviceId device : scenario.device_ids()) {
-      const Rank rank = scenario.rank(replica, device);
-      plan.ranks.push_back(network.info(replica, device));
-      add_lane(plan, "compute", OpKind::compute, rank, kNone<Rank>, 0);
-      steps.lay_out(rank);
-    }
+  for (const Rank rank : ids<Rank>(scenario.ranks())) {
+    plan.ranks.push_back(network.info(rank));
+    add_lane(plan, "compute", OpKind::compute, rank, kNone<Rank>, 0);
+    steps.lay_out(rank);
   }
   steps.fill();
   if (network.missing_link()) return *network.missing_link();

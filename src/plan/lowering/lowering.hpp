@@ -31,11 +31,27 @@ public:
   Result<Plan> run();
 
 private:
-  /// A cell's ranks relay for each other: all their lanes come first.
-  [[nodiscard]] std::optional<Refusal> lower_cell(int cell);
+  /// The tensor ranks of one place of each stage of a replica, from which messages go to those of
+  /// the same place.
+  struct Pipeline {
+    ReplicaId replica{};
+    int tensor = 0;
+  };
+  [[nodiscard]] Rank rank_of(const Pipeline& pipeline, DeviceId device) const {
+    return scenario_.rank(pipeline.replica, device, pipeline.tensor);
+  }
+  void lower_services();
+  /// Pipelines whose ranks have consecutive numbers: those of a DP-cell, where replicas run
+  /// slowest.
+  [[nodiscard]] std::vector<std::vector<Pipeline>> batches() const;
+  /// A cell's ranks relay for each other: all lanes of a batch come first.
+  [[nodiscard]] std::optional<Refusal> lower_batch(std::vector<Pipeline> pipelines);
   [[nodiscard]] std::optional<Refusal> arrange_messages();
   [[nodiscard]] const Messages& messages(ReplicaId replica) const {
     return messages_[messages_.size() == 1 ? 0 : index(replica)];
+  }
+  [[nodiscard]] const schedule::BlockCosts& costs(ReplicaId replica) const {
+    return costs_[costs_.size() == 1 ? 0 : index(replica)];
   }
   [[nodiscard]] CellMessages messages_of(int cell) const;
   [[nodiscard]] bool relayed(const Messages::Channel& channel) const {
@@ -44,25 +60,29 @@ private:
   [[nodiscard]] bool grouped() const { return plan_.arrangement == Arrangement::grouped; }
   /// One allocation each, for a large plan must not hold twice what it needs.
   void reserve();
-  void lay_out_lanes(ReplicaId replica, int local);
-  [[nodiscard]] OpId compute_at(ReplicaId replica, DeviceId device, std::int32_t position) const {
-    return op_at(plan_, compute_lane_[index(scenario_.rank(replica, device))], at(position));
+  // `local`: index into the batch.
+  void lay_out_lanes();
+  void lay_out_lanes(int local, DeviceId device);
+  [[nodiscard]] OpId compute_at(const Pipeline& pipeline, DeviceId device,
+                                std::int32_t position) const {
+    return op_at(plan_, compute_lane_[index(rank_of(pipeline, device))], at(position));
   }
-  Waits waits_of(ReplicaId replica, int local, DeviceId device) const;
-  void fill_compute(ReplicaId replica, int local, DeviceId device);
-  Route route_of(ReplicaId replica, const Messages::Channel& channel);
-  void fill_channel(ReplicaId replica, int local, std::size_t c);
+  Waits waits_of(int local, DeviceId device) const;
+  void fill_compute(int local, DeviceId device);
+  Route route_of(const Pipeline& pipeline, const Messages::Channel& channel);
+  void fill_channel(int local, std::size_t c);
 
   const Schedule& schedule_;
   const Scenario& scenario_;
   Crossing crossing_;
-  schedule::BlockCosts costs_;
+  std::vector<schedule::BlockCosts> costs_;  ///< of each replica, or of all
   Plan plan_;
   Network network_;
   CollectiveLowering collectives_;
   std::vector<Messages> messages_;    ///< of each replica, or one that all of them have
   std::vector<LaneId> compute_lane_;  ///< of each rank
-  std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by LocalDPRank, channel
+  std::vector<Pipeline> batch_;       ///< of a cell: by LocalDPRank
+  std::vector<std::vector<LaneId>> send_lane_, recv_lane_;  ///< by pipeline of the batch, channel
   std::optional<RelayLowering> relays_;                     ///< where they carry messages
 };
 

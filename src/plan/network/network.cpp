@@ -11,9 +11,10 @@ Network::Network(const Scenario& scenario, Plan& plan)
   plan_.set_begin.assign(1, 0);
 }
 
-RankInfo Network::info(ReplicaId replica, DeviceId device) const {
-  const Rank rank = scenario_.rank(replica, device);
-  return {replica, device, scenario_.datacenter_of(rank), routes_.node_of(rank)};
+RankInfo Network::info(Rank rank) const {
+  const RankPlace place = scenario_.place_of(rank);
+  return {place.replica,         place.stage,  scenario_.datacenter_of(rank),
+          routes_.node_of(rank), place.tensor, place.role};
 }
 
 ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
@@ -21,38 +22,10 @@ ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
   return ResourceId{static_cast<std::uint32_t>(plan_.resources.size() - 1)};
 }
 
-std::string Network::name_resource(const schedule::LinkResource& resource) const {
-  const auto datacenter = [&](int id) -> const std::string& {
-    return scenario_.datacenters[at(id)].name;
-  };
-  const auto of_node = [&] {
-    return fmt::format("{} {}/{}", to_string(resource.kind), datacenter(resource.first),
-                       resource.second);
-  };
-  const auto of_pair = [&](const char* kind) {
-    return fmt::format("{} {}>{}", kind, datacenter(resource.first), datacenter(resource.second));
-  };
-  switch (resource.kind) {
-    case ResourceKind::link: return fmt::format("link {}>{}", resource.first, resource.second);
-    case ResourceKind::shared_link: return of_pair("link");
-    case ResourceKind::aggregate: return of_pair("aggregate");
-    case ResourceKind::egress:
-    case ResourceKind::ingress:
-    case ResourceKind::internal_out:
-    case ResourceKind::internal_in: return of_node();
-    case ResourceKind::port_out:
-    case ResourceKind::port_in:
-      return fmt::format("{} {}", to_string(resource.kind), resource.first);
-    case ResourceKind::device:
-    case ResourceKind::collective: break;  // no message holds them
-  }
-  return "?";
-}
-
 ResourceId Network::held(const schedule::RouteSegment& segment) {
   const auto [at, is_new] = by_held_.try_emplace(segment.resource, ResourceId{});
   if (is_new)
-    at->second = add(name_resource(segment.resource), segment.resource.kind, segment.capacity);
+    at->second = add(name_of(segment.resource, scenario_), segment.resource.kind, segment.capacity);
   return at->second;
 }
 
@@ -76,7 +49,7 @@ ResourceSetId Network::collective(Rank rank) {
   return made;
 }
 
-ResourceSetId Network::all_of(const std::vector<RankPair>& pairs, Rank member) {
+std::vector<ResourceId> Network::held_between(const std::vector<RankPair>& pairs) {
   std::vector<ResourceId> items;
   for (const auto& [from, to] : pairs) {
     const schedule::NetworkRoute pair_route = checked_route(from, to);
@@ -85,8 +58,11 @@ ResourceSetId Network::all_of(const std::vector<RankPair>& pairs, Rank member) {
   }
   std::ranges::sort(items);
   items.erase(std::ranges::unique(items).begin(), items.end());
-  if (items.empty()) return collective(member);
-  return set(items);
+  return items;
+}
+
+ResourceSetId Network::all_of(const std::vector<ResourceId>& held, Rank member) {
+  return held.empty() ? collective(member) : set(held);
 }
 
 schedule::NetworkRoute Network::checked_route(Rank from, Rank to) {

@@ -31,7 +31,7 @@ class Network {
 public:
   Network(const Scenario& scenario, Plan& plan);
 
-  [[nodiscard]] RankInfo info(ReplicaId replica, DeviceId device) const;
+  [[nodiscard]] RankInfo info(Rank rank) const;
   /// Resources of one lane of messages: call once for each. Where the two lie in different
   /// datacenters with no link between them there is a missing_link().
   [[nodiscard]] Route route(Rank from, Rank to);
@@ -43,9 +43,11 @@ public:
   [[nodiscard]] ResourceSetId device(Rank rank);
   /// The rank's turn in data-parallel communication; the same set each time.
   [[nodiscard]] ResourceSetId collective(Rank rank);
-  /// All that messages of these pairs hold, and the member's turn in data-parallel communication:
-  /// of a collective that is one op of each member.
-  [[nodiscard]] ResourceSetId all_of(const std::vector<RankPair>& pairs, Rank member);
+  /// What a collective that is one op of each member holds: what its messages do, or where these
+  /// hold nothing the member's turn in data-parallel communication.
+  [[nodiscard]] ResourceSetId all_of(const std::vector<ResourceId>& held, Rank member);
+  /// What messages of these pairs hold, ascending.
+  [[nodiscard]] std::vector<ResourceId> held_between(const std::vector<RankPair>& pairs);
   /// Slowest rate of links and interfaces and largest latency of a ring over the ranks, in their
   /// order.
   [[nodiscard]] schedule::RingHop ring(const std::vector<Rank>& ranks);
@@ -56,7 +58,6 @@ private:
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
   [[nodiscard]] ResourceId held(const schedule::RouteSegment& segment);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
-  [[nodiscard]] std::string name_resource(const schedule::LinkResource& resource) const;
   /// Notes a missing_link().
   [[nodiscard]] schedule::NetworkRoute checked_route(Rank from, Rank to);
 

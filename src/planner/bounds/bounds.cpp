@@ -199,9 +199,22 @@ Part largest_part(const Relaxation& relaxation) {
   return part;
 }
 
+/// The largest of the replicas' own, each alone: what they share only makes them slower.
+Bound bound_of_replicas(const Schedule& like, const Scenario& scenario) {
+  Bound largest;
+  for (const ReplicaId replica : scenario.replica_ids()) {
+    Bound own = lower_bound(like.of_replica(replica), scenario.of_replica(replica));
+    if (replica > ReplicaId{0} && own.lower_bound <= largest.lower_bound) continue;
+    largest = std::move(own);
+    largest.reason = fmt::format("replica {}: {}", replica, largest.reason);
+  }
+  return largest;
+}
+
 }  // namespace
 
 Bound lower_bound(const Schedule& like, const Scenario& scenario) {
+  if (scenario.has_uneven_replicas()) return bound_of_replicas(like, scenario);
   return lower_bound_of_any({&like, 1}, scenario);
 }
 

@@ -88,18 +88,19 @@ void add_collectives(const Schedule& layout, const Scenario& scenario, plan::Net
   for (const plan::StageCollective& each : plan::find_collectives(layout, scenario)) {
     const LeastTimes least = least_of(each.collective, scenario, network);
     for (std::size_t member = 0; member < each.collective.members.size(); ++member) {
-      const auto rank = static_cast<int>(each.collective.members[member]);
-      const int replica = rank / layout.devices;
+      const RankPlace place = scenario.place_of(each.collective.members[member]);
+      if (place.tensor > 0) continue;  // what the first of them takes is a bound
       for (int copy = 0; copy < layout.copies; ++copy) {
         RelaxedChunk& chunk =
-            replicas[at(replica)].chunks[at(copy * layout.chunks_of_copy() + each.stage)];
-        if (number(chunk.device) != rank % layout.devices) continue;
+            replicas[index(place.replica)].chunks[at(copy * layout.chunks_of_copy() + each.stage)];
+        if (chunk.device != place.stage) continue;
         if (is_before_forward(each.collective.kind)) {
           chunk.gather = least.arrival[member];
           chunk.gathering = least.to_own_end[member];
         } else {
-          chunk.reduction = least.to_all_ends[member];
-          chunk.reducing = least.to_own_end[member];
+          // Of sharded weights there are two, one after the other.
+          chunk.reduction = std::max(chunk.reduction, chunk.reducing + least.to_all_ends[member]);
+          chunk.reducing += least.to_own_end[member];
         }
       }
     }

@@ -59,7 +59,9 @@ OrderProblem::OrderProblem(const Schedule& like, const Scenario& scenario, Arran
   read_costs(like, scenario);
   fill_infos();
   read_limits(like, scenario);
-  exact_ = arrangement == Arrangement::decoupled;
+  const Parallel& parallel = scenario.parallel;
+  const bool one_group = parallel.shard == 1 || parallel.shard == parallel.replicas;
+  exact_ = arrangement == Arrangement::decoupled && one_group;
   read_plan(like, plan::lower(like, scenario, Arrangement::decoupled, time_alone(scenario)));
 }
 
@@ -137,7 +139,7 @@ void OrderProblem::read_plan(const Schedule& like, const Plan& plan) {
   const bool takes_time = std::ranges::all_of(chunks_, [](const OfChunk& chunk) {
     return std::ranges::all_of(chunk.time, [](std::int64_t time) { return time > 0; });
   });
-  exact_ = exact_ && private_links && takes_time && own_collectives;
+  exact_ = exact_ && private_links && takes_time && own_collectives && plan.extras.overlap.none();
 }
 
 void OrderProblem::read_collectives(const Plan& plan) {
@@ -145,11 +147,11 @@ void OrderProblem::read_collectives(const Plan& plan) {
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::collective) continue;
     const RankInfo& rank = plan.ranks[index(plan.lanes[index(op.lane)].rank)];
-    if (rank.replica != ReplicaId{0}) continue;
+    if (rank.replica != ReplicaId{0} || rank.tensor > 0) continue;
     if (is_before_forward(op.collective)) {
       chunks_[op.chunk].gathered = gathered[rank.device] += op.duration.count();
     } else {
-      chunks_[op.chunk].reduction = op.duration.count();
+      chunks_[op.chunk].reduction += op.duration.count();  // of sharded weights there are two
       reduces_ = true;
     }
   }
@@ -163,7 +165,8 @@ OrderProblem::Links OrderProblem::links_of(const Schedule& like, const Plan& pla
   for (const Op& op : plan.ops) {
     if (op.kind != OpKind::send) continue;
     const Lane& lane = plan.lanes[index(op.lane)];
-    if (plan.ranks[index(lane.rank)].replica != replica) continue;
+    const RankInfo& rank = plan.ranks[index(lane.rank)];
+    if (rank.replica != replica || rank.tensor > 0) continue;
     const std::size_t kind = op.block_kind == BlockKind::F ? 0 : 1;
     links.messages[kind][op.chunk] = {op.duration.count(), plan.ops[op.match].duration.count()};
     const int to = number(plan.ranks[index(lane.peer)].device);

@@ -84,8 +84,8 @@ public:
   }
   /// Do these numbers say all? Not where messages wait for more than their producer and the message
   /// before them on a link of their own: where pairs share a link or interface, where receives
-  /// are posted late (grouped), where copies of the model sum their gradients. There they give
-  /// times too short.
+  /// are posted late (grouped), where copies of the model sum their gradients, where blocks slow
+  /// beside messages. There they give times too short.
   [[nodiscard]] bool is_exact() const { return exact_; }
   /// Is there data-parallel communication after the last gradients?
   [[nodiscard]] bool reduces() const { return reduces_; }

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "plan/link_model/jitter.hpp"
-#include "plan/lowering/lower.hpp"
+#include "planner/collectives/grain.hpp"
 #include "planner/search/makespan.hpp"
 #include "sim/simulate.hpp"
 
@@ -55,7 +55,7 @@ Result<std::vector<RobustCandidate>> gather(const Scenario& scenario, const Robu
 
 std::vector<Duration> makespans_under_jitter(const Schedule& schedule, const Scenario& scenario,
                                              Arrangement arrangement, int samples) {
-  plan::JitteredPlan plan{plan::lower(schedule, scenario, arrangement), scenario};
+  plan::JitteredPlan plan{lower_reported(schedule, scenario, arrangement).plan, scenario};
   std::vector<Duration> makespans;
   for (int sample = 0; sample < samples; ++sample)
     makespans.push_back(last_end(sim::simulate(plan.in(static_cast<std::uint64_t>(sample)))));

@@ -16,7 +16,8 @@ namespace longhaul::planner {
 [[nodiscard]] Duration makespan_of(const Schedule& schedule, const Scenario& scenario,
                                    Arrangement arrangement = Arrangement::decoupled);
 /// The same, where a schedule that cannot run is an answer. With a `time_alone` collectives are one
-/// op of each member: see plan::lower().
+/// op of each member: see plan::lower(). Without one they are what reported times come from
+/// (planner/collectives/grain.hpp).
 Result<Duration> try_makespan(const Schedule& schedule, const Scenario& scenario,
                               Arrangement arrangement = Arrangement::decoupled,
                               const plan::TimeAlone& time_alone = {});

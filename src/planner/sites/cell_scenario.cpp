@@ -38,6 +38,8 @@ void set_costs(const GpuInventory& inventory, const std::vector<DatacenterId>& w
     for (auto* times :
          {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
       (*times)[stage] = scaled((*times)[stage], 1 / speed);
+    if (!costs.optimizer.empty())
+      costs.optimizer[stage] = scaled(costs.optimizer[stage], 1 / speed);
   }
 }
 
@@ -53,6 +55,8 @@ Result<Scenario> placed(const GpuInventory& inventory, const SiteLayout& layout,
   Scenario scenario = inventory.scenario();
   scenario.text.clear();
   scenario.parallel.replicas = replicas;
+  scenario.parallel.order = kTensorStageReplica;
+  if (scenario.parallel.gradient_sync == GradientSync::zero3) scenario.parallel.shard = replicas;
   scenario.parallel.cell = layout.pipelines;
   set_costs(inventory, where, scenario);
   scenario.placement.clear();
@@ -99,8 +103,11 @@ Duration all_reduce_inside(const GpuInventory& inventory, DatacenterId where, St
   if (replicas < 2 || sync == GradientSync::none) return Duration::zero();
   schedule::RingHop hop;
   if (const Link* const link = scenario.link(where, where)) hop = {link->bandwidth, link->latency};
-  if (const NodeInterfaces* const nodes = scenario.interfaces(where))
-    hop.rate = std::min(hop.rate, nodes->internal);
+  // As if each ring went through nodes and between them.
+  if (const NodeInterfaces* const nodes = scenario.interfaces(where)) {
+    hop.rate = std::min({hop.rate, nodes->internal, nodes->device});
+    hop.latency = std::max({hop.latency, nodes->internal_latency, nodes->device_latency});
+  }
   const Bytes weights = inventory.costs().weights[at(stage)];
   if (sync == GradientSync::two_datacenter) return schedule::exchange_time(hop, weights);
   if (sync == GradientSync::ring_rate) return schedule::all_reduce_at_rate(hop, weights, replicas);

@@ -25,8 +25,29 @@ Costs at_speed_one(const Scenario& scenario) {
       Duration& time = (*times)[index(stage)];
       time = scaled(time, speed);
     }
+    if (!costs.optimizer.empty())
+      costs.optimizer[index(stage)] = scaled(costs.optimizer[index(stage)], speed);
   }
   return costs;
+}
+
+/// A plan chooses replicas of one kind, a rank for each stage of each.
+void require_plain_ranks(const Scenario& scenario) {
+  if (scenario.parallel.tensor > 1)
+    fail(
+        "{} has parallel.tensor = {} (a plan counts a stage's ranks as one). Write "
+        "model.tensor_parallel, or --set parallel.tensor=1.",
+        scenario.name, scenario.parallel.tensor);
+  if (scenario.has_uneven_replicas())
+    fail(
+        "the replicas of {} differ in costs, speeds or microbatches (a plan chooses how many equal "
+        "ones there are). Leave the differences out.",
+        scenario.name);
+  if (!scenario.services.empty())
+    fail(
+        "{} has [[service]] ranks (a plan divides GPUs over stages alone). Leave them out, and "
+        "their GPUs out of gpus.",
+        scenario.name);
 }
 
 void order_by_distance(const GpuInventory& inventory, std::vector<DatacenterId>& order) {
@@ -47,6 +68,12 @@ void order_by_distance(const GpuInventory& inventory, std::vector<DatacenterId>&
 
 GpuInventory::GpuInventory(const Scenario& scenario)
     : scenario_{scenario}, costs_{at_speed_one(scenario)} {
+  require_plain_ranks(scenario);
+  if (scenario.overlap.largest() > 1)
+    fail(
+        "the scenario has an [overlap] (who places stages bounds times of cells with blocks of one "
+        "length, and adds data parallelism after them). Leave it out, or write --set "
+        "overlap.slowdown=1.");
   for (const Datacenter& datacenter : scenario.datacenters) {
     if (!datacenter.gpus)
       fail(

@@ -147,6 +147,11 @@ private:
 
 SolverProblem make_problem(const Scenario& scenario, const Schedule& warm_start,
                            const SolverOptions& options) {
+  if (scenario.parallel.tensor > 1)
+    fail(
+        "the solver models one rank of each stage (parallel.tensor = {}). Write "
+        "model.tensor_parallel instead.",
+        scenario.parallel.tensor);
   Scenario modelled = scenario;
   if (!options.include_dp) modelled.parallel.gradient_sync = GradientSync::none;
   SolverProblem problem;

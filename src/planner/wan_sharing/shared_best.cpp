@@ -151,6 +151,11 @@ Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOpti
     Result<SearchResult> found = try_find_best(scenario, options);
     return found ? named(*std::move(found)) : std::move(found);
   }
+  if (scenario.overlap.largest() > 1)
+    return refused(
+        "{} searches with blocks of one length (with [overlap] messages make them longer). Name a "
+        "schedule that shares the WAN and is not looked for, or leave [overlap] out.",
+        schedule::shared_name("best"));
   const Result<SearchResult> own = try_find_best(scenario, part_of(options));
   if (!own) return own.refusal();
   const Result<SearchResult> pooled =

@@ -30,6 +30,11 @@ def overrides_in(text):
     return {path: value.strip() for path, value in pairs}
 
 
+def without_overrides(text):
+    """A scenario's file as a run's text begins with it: such comments in it are not kept."""
+    return re.sub(r"^# --(?:set|change) [^\n]*\n?", "", str(text), flags=re.MULTILINE)
+
+
 def name_of(text, command=""):
     """The scenario's name; without one that of the file that `command` names, as for our programs; ""
     where neither is known."""
@@ -76,7 +81,7 @@ def ratio_text(ratio):
 
 
 def ranks_of(file, overrides=()):
-    """stages * replicas of a scenario's file, as `--set` changes them."""
+    """tensor * stages * replicas of a scenario's file, as `--set` changes them, and its services'."""
     try:
         tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
@@ -86,7 +91,7 @@ def ranks_of(file, overrides=()):
     section = tables.get("parallel")
     section = section if isinstance(section, dict) else {}
     ranks = 1
-    for key in ("stages", "replicas"):
+    for key in ("stages", "replicas", "tensor"):
         value = section.get(key, 1)
         for override in overrides:
             if match := re.fullmatch(rf"\s*parallel\.{key}\s*=\s*(\S+)\s*", override):
@@ -94,4 +99,10 @@ def ranks_of(file, overrides=()):
         if not re.fullmatch(r"[1-9][0-9]{0,6}", str(value)):
             raise Failure(f"{file}: parallel.{key} = {value} is no number of ranks. Correct it.")
         ranks *= int(value)
+    services = tables.get("service", [])
+    for service in services if isinstance(services, list) else []:
+        count = service.get("count", 1) if isinstance(service, dict) else 1
+        if not re.fullmatch(r"[1-9][0-9]{0,6}", str(count)):
+            raise Failure(f"{file}: service.count = {count} is no number of ranks. Correct it.")
+        ranks += int(count)
     return ranks

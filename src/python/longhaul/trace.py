@@ -15,15 +15,16 @@ SCHEMA_VERSION = 3
 OLDEST_SCHEMA = 2
 
 # The numbers in a file are positions in these, where it does not name them itself. The lists are
-# src/base/vocabulary.hpp's; a kind that is neither of a block nor of a message is a collective.
+# src/base/vocabulary.hpp's; a kind that is none of a block, a message or a task is a collective.
 KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce",
-         "broadcast", "reduce", "gather", "scatter", "all_to_all")
+         "broadcast", "reduce", "gather", "scatter", "all_to_all", "host_task", "copy")
 BLOCK_KINDS = KINDS[:5]
 MESSAGE_KINDS = KINDS[5:7]
+TASK_KINDS = KINDS[15:]
 LEGS = ("whole", "scatter", "wan", "gather")
 BOUND_KINDS = ("start", "dependency", "lane", "resource", "rendezvous")
 LEVELS = ("node", "datacenter", "wan")
-OUTCOMES = ("ran", "withdrawn", "late")
+OUTCOMES = ("ran", "withdrawn", "late", "skipped", "undrawn")
 
 # column of a position -> table of names beside the columns
 TABLES = {"schedule": "schedules", "datacenter": "datacenters", "lane": "lanes",
@@ -169,7 +170,7 @@ def _text(value):
 
 def collectives(rows):
     """Which of the rows are collectives that are one op."""
-    return ~rows["kind"].isin(BLOCK_KINDS + MESSAGE_KINDS)
+    return ~rows["kind"].isin(BLOCK_KINDS + MESSAGE_KINDS + TASK_KINDS)
 
 
 def are_steps(rows):

@@ -145,12 +145,13 @@ double longest_iteration(const Scenario& scenario) {
   const double message =
       largest_jitter(scenario) * (latency + largest(costs.message) / rate) + late;
   const double ring = 4.0 * parallel.replicas * (latency + largest(costs.weights) / rate);
-  double slow = scenario.run.time_scale * (1 + 6 * scenario.run.noise);
+  double slow = scenario.run.time_scale * (1 + 6 * scenario.run.noise) * scenario.overlap.largest();
   if (!scenario.run.stragglers.empty())
     slow *= std::max(1.0, *std::ranges::max_element(scenario.run.stragglers));
   return slow * parallel.stages * parallel.chunks *
              (static_cast<double>(parallel.microbatches) * (blocks + 2 * message) + ring) +
-         scenario.run.time_scale * worst.out;
+         scenario.run.time_scale * worst.out +
+         (costs.optimizer.empty() ? 0 : slow * largest(costs.optimizer));
 }
 
 /// A transfer is followed through every state of a trace that it meets: one that meets the same
@@ -194,6 +195,23 @@ void check_numbers(const ConfigPosition& place, const Scenario& scenario) {
             std::max(held, budget));
 }
 
+/// Tensor parallelism is a factor on the costs of a rank, or makes ranks.
+void refuse_tensor_twice(const ConfigNode& root, const Scenario& scenario) {
+  const int tensor = scenario.parallel.tensor;
+  if (tensor == 1) return;
+  const ConfigPosition& place = root.find("parallel")->find("tensor")->place;
+  if (scenario.model && scenario.model->tensor_parallel > 1)
+    fail_at(place,
+            "parallel.tensor = {} and model.tensor_parallel = {} are both given (the one makes "
+            "ranks, the other is a factor on the costs of one). Set one of them to 1.",
+            tensor, scenario.model->tensor_parallel);
+  if (!scenario.is_placed())
+    fail_at(place,
+            "parallel.tensor = {} beside stages without a place (who places them counts ranks of a "
+            "stage as one). Give each [[datacenter]] its stages, or write model.tensor_parallel.",
+            tensor);
+}
+
 }  // namespace
 
 void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known) {
@@ -211,6 +229,7 @@ void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weigh
             "parallel.replicas = {} needs costs.weights (without a model nothing tells the "
             "size of the gradients). Add costs.weights, or gradient_sync = \"none\".",
             parallel.replicas);
+  refuse_tensor_twice(root, scenario);
   if (!scenario.is_placed()) return;
   CrossingCheck crossing{root, scenario};
   crossing.stages();

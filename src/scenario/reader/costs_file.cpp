@@ -1,7 +1,7 @@
 #include "scenario/reader/costs_file.hpp"
 
 #include "base/index.hpp"
-#include "scenario/reader/embedded_files.hpp"
+#include "scenario/files/embedded_files.hpp"
 #include "scenario/text/config_node.hpp"
 
 namespace longhaul::scenario {

@@ -62,9 +62,13 @@ public:
   [[noreturn]] void refuse_pair(const ConfigPosition& place, DatacenterId from,
                                 DatacenterId to) const;
   [[noreturn]] void refuse_unknown_message() const;
+  /// To append to the scenario's text, so that it is complete without the file that [wan] names;
+  /// empty where it names none.
+  [[nodiscard]] const std::string& held_text() const { return held_text_; }
 
 private:
   [[nodiscard]] const std::string& region(DatacenterId id) const;
+  void read_own(const ConfigNode& root, const Field& field);
   void require_known(const ConfigNode& root) const;
 
   const Scenario& scenario_;
@@ -72,6 +76,7 @@ private:
   RegionTable own_;                     ///< of wan.regions
   const RegionTable* table_ = nullptr;  ///< own_ or the built-in one
   Field first_;                         ///< the first datacenter.region
+  std::string held_text_;
 };
 
 }  // namespace longhaul::scenario

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "scenario/reader/link_trace.hpp"
+#include "scenario/files/link_trace.hpp"
 #include "scenario/reader/link_values.hpp"
 #include "scenario/reader/sections.hpp"
 
@@ -141,7 +141,7 @@ void read_network(const ConfigNode& root, Scenario& scenario, bool message_known
   LinkReader links{scenario, regions, traces, message_known};
   for (const ConfigNode* table : tables_of(root, "link")) links.read(*table);
   links.finish();
-  scenario.text += traces.held_text();
+  scenario.text += traces.held_text() + regions.held_text();
   for (const ConfigNode* table : tables_of(root, "node"))
     read_node(*table, scenario, message_known);
 }

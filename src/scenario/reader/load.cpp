@@ -5,11 +5,12 @@
 
 #include "base/index.hpp"
 #include "base/text_file.hpp"
+#include "scenario/files/embedded_files.hpp"
+#include "scenario/files/link_trace.hpp"
 #include "scenario/reader/costs_file.hpp"
-#include "scenario/reader/embedded_files.hpp"
-#include "scenario/reader/link_trace.hpp"
 #include "scenario/reader/network_file.hpp"
 #include "scenario/reader/sections.hpp"
+#include "scenario/reader/stored_text.hpp"
 #include "scenario/text/config_node.hpp"
 
 namespace longhaul::scenario {
@@ -26,14 +27,6 @@ std::string read_name(const ConfigNode& root, const std::string& source) {
             "characters in one line). Choose another.",
             shown(name));
   return name;
-}
-
-/// The text with the overrides below it, as comments: what a trace keeps.
-std::string text_with(std::string_view toml, std::span<const std::string> overrides) {
-  std::string text{toml};
-  if (!overrides.empty() && !text.ends_with('\n')) text += '\n';
-  for (const std::string& option : overrides) text += "# --set " + option + "\n";
-  return text;
 }
 
 /// At most one byte more than is accepted, whatever the file is.
@@ -70,30 +63,38 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const Section known{root,
                       "",
                       {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
-                       "link", "node", "network", "run", "traces", "profiles", "levels"}};
+                       "link", "node", "network", "overlap", "replica", "service", "operator",
+                       "run", "traces", "profiles", "levels", "regions"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
-  scenario.text = text_with(toml, overrides);
+  scenario.text = without_stored_options(toml);
   scenario.parallel = read_parallel(root);
   const int stages = scenario.parallel.stages;
   const auto model = read_model(root);
   if (model) scenario.model = model->model;
   read_placement(root, placing, scenario);
+  read_services(root, scenario);
   if (model) scenario.layers = read_layers(root, *model, scenario);
   if (costs_file) {
     costs_file->require_fit(model, scenario);
     scenario.text += costs_file->held_text();
   }
+  const LoadedOperators operators = read_operators(root, model, scenario);
+  scenario.operators = operators.operators;
+  scenario.text += operators.held_text;
   LoadedCosts costs = read_costs(root, model, scenario);
   scenario.costs = std::move(costs.costs);
+  read_replicas(root, scenario);
   scenario.memory = read_memory(root, stages, costs.activation_known);
   read_network(root, scenario, costs.message_known);
   if (network_file) {
     network_file->require_fit(scenario);
     scenario.text += network_file->held_text();
   }
+  scenario.overlap = read_overlap(root);
   scenario.run = read_run(root, stages);
   check_scenario(root, scenario, costs.weights_known);
+  store_overrides(scenario.text, overrides);
   return scenario;
 }
 

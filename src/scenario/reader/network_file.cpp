@@ -6,7 +6,7 @@
 
 #include "base/suggest.hpp"
 #include "base/vocabulary.hpp"
-#include "scenario/reader/embedded_files.hpp"
+#include "scenario/files/embedded_files.hpp"
 
 namespace longhaul::scenario {
 namespace {

@@ -51,13 +51,15 @@ std::int64_t place_ranks(const Section& section, DatacenterId id, Scenario& scen
     const DeviceId stage{stage_number};
     for (const auto& [number, _] : replicas) {
       const ReplicaId replica{number};
-      DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage))];
-      if (at != kNone<DatacenterId>)
-        fail_at(place, "stage {} of replica {} is placed twice (in {} and in {}). Keep one.", stage,
-                replica, scenario.datacenters[index(at)].name,
-                scenario.datacenters[index(id)].name);
-      at = id;
-      ++placed;
+      for (int tensor = 0; tensor < scenario.parallel.tensor; ++tensor) {
+        DatacenterId& at = scenario.placement[index(scenario.rank(replica, stage, tensor))];
+        if (at != kNone<DatacenterId>)
+          fail_at(place, "stage {} of replica {} is placed twice (in {} and in {}). Keep one.",
+                  stage, replica, scenario.datacenters[index(at)].name,
+                  scenario.datacenters[index(id)].name);
+        at = id;
+        ++placed;
+      }
     }
   }
   return placed;
@@ -79,28 +81,12 @@ void read_gpus(const Section& section, std::int64_t ranks, const Scenario& scena
 void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
   const auto missing = std::ranges::find(scenario.placement, kNone<DatacenterId>);
   if (missing == scenario.placement.end()) return;
-  const auto rank = static_cast<int>(missing - scenario.placement.begin());
-  const int stages = scenario.parallel.stages;
+  const RankPlace place =
+      scenario.place_of(Rank{static_cast<std::int32_t>(missing - scenario.placement.begin())});
   fail_at(root.find("parallel")->find("stages")->place,
           "stage {} of replica {} is in no datacenter (parallel asks for {} stages x {} replicas). "
           "Add it to the stages of one [[datacenter]].",
-          rank % stages, rank / stages, stages, scenario.parallel.replicas);
-}
-
-/// Costs are of a stage, in whichever replica (CrossPipe 8.1: stages are homogeneous).
-void refuse_uneven_stages(const std::vector<const ConfigNode*>& tables, const Scenario& scenario) {
-  for (int rank = 0; rank < scenario.ranks(); ++rank) {
-    const DeviceId stage{rank % scenario.parallel.stages};
-    const DatacenterId first = scenario.datacenter_of(scenario.rank(ReplicaId{0}, stage));
-    const DatacenterId other = scenario.datacenter_of(Rank{rank});
-    const Datacenter& one = scenario.datacenters[index(first)];
-    const Datacenter& two = scenario.datacenters[index(other)];
-    if (one.speed == two.speed) continue;
-    fail_at(tables[index(other)]->place,
-            "stage {} has replicas in {} (speed {}) and in {} (speed {}), but one cost (all "
-            "replicas of a stage wait for the slowest). Give both datacenters the same speed.",
-            stage, one.name, one.speed, two.name, two.speed);
-  }
+          place.stage, place.replica, scenario.parallel.stages, scenario.parallel.replicas);
 }
 
 std::string read_region(const Field& field) {
@@ -156,7 +142,7 @@ void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario)
   const auto tables = tables_of(root, "datacenter");
   const bool placed = !leaves_open(tables);
   if (!placed && placing == Placing::required) refuse_open_placement(tables, scenario);
-  if (placed) scenario.placement.assign(to_size(scenario.ranks()), kNone<DatacenterId>);
+  if (placed) scenario.placement.assign(to_size(scenario.training_ranks()), kNone<DatacenterId>);
   if (tables.empty()) {
     scenario.datacenters = {{"local", std::nullopt, 1.0}};
     std::ranges::fill(scenario.placement, DatacenterId{0});
@@ -165,7 +151,6 @@ void read_placement(const ConfigNode& root, Placing placing, Scenario& scenario)
   for (const ConfigNode* table : tables) read_datacenter(*table, scenario);
   if (!placed) return;
   refuse_unplaced(root, scenario);
-  refuse_uneven_stages(tables, scenario);
 }
 
 }  // namespace longhaul::scenario

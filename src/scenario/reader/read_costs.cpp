@@ -2,6 +2,7 @@
 
 #include "base/index.hpp"
 #include "base/unit_text.hpp"
+#include "scenario/model_operators.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul::scenario {
@@ -87,6 +88,17 @@ bool set_size(const std::optional<Section>& section, const char* key, int stages
   return has_model || !given.empty();
 }
 
+/// Operators that are the costs, by stages: their times, and without a model their weights.
+void take_operators(const Scenario& scenario, bool has_model, Costs& costs) {
+  const Costs sums = operator_costs(*scenario.operators.all, operators_of_stages(scenario));
+  costs.forward = sums.forward;
+  costs.backward = sums.backward;
+  costs.dgrad = sums.dgrad;
+  costs.wgrad = sums.wgrad;
+  costs.recompute = sums.recompute;
+  if (!has_model) costs.weights = sums.weights;
+}
+
 void set_sizes(const std::optional<Section>& section, int stages, bool has_model,
                LoadedCosts& loaded) {
   Costs& costs = loaded.costs;
@@ -96,19 +108,43 @@ void set_sizes(const std::optional<Section>& section, int stages, bool has_model
   for (Bytes& size : twice) size += size;
   loaded.activation_known =
       set_size(section, "activation", stages, 1_B, has_model, costs.activation, twice);
-  loaded.weights_known = set_size(section, "weights", stages, 0_B, has_model, costs.weights,
+  const bool of_operators = !costs.weights.empty();
+  loaded.weights_known = set_size(section, "weights", stages, 0_B, of_operators, costs.weights,
                                   std::vector<Bytes>(at(stages)));
+  if (of_operators && !has_model)
+    loaded.weights_known = *std::ranges::max_element(costs.weights) > Bytes{};
 }
 
-/// Costs are of speed 1.
-void divide_by_speed(const Scenario& scenario, Costs& costs) {
-  for (const DeviceId stage : scenario.device_ids()) {
-    const double speed = scenario.speed_of_stage(stage);
-    if (speed == 1) continue;
-    for (auto* times :
-         {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
-      (*times)[index(stage)] = scaled((*times)[index(stage)], 1 / speed);
+/// The optimizer's step takes no time unless it is given.
+std::vector<Duration> read_optimizer(const std::optional<Section>& section, int stages) {
+  std::vector<Duration> times = read_list(section, "optimizer", stages, read_duration);
+  if (std::ranges::count(times, Duration::zero()) == std::ssize(times)) times.clear();
+  return times;
+}
+
+/// Of a model, each of the tensor ranks has its part: of the work, of what is kept, of the weights
+/// and of what crosses to the next stage (cut as sequence parallelism cuts it).
+void divide_over_tensor(int tensor, Costs& costs) {
+  if (tensor == 1) return;
+  for (auto* times :
+       {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
+    for (Duration& time : *times) time = (time + Duration{tensor - 1}) / tensor;
+  for (auto* sizes : {&costs.activation, &costs.message, &costs.weights})
+    for (Bytes& size : *sizes) size = Bytes{(size.count() + tensor - 1) / tensor};
+}
+
+/// The times of the model or of operators, which keys replace; nothing where there is neither.
+Costs default_costs(const std::optional<LoadedModel>& model, const Scenario& scenario) {
+  Costs costs;
+  if (model) {
+    try {
+      costs = model_costs(model->model, scenario.layers, model->measured);
+    } catch (const Error& error) {
+      fail_at(model->place, "{}", error.what());
+    }
   }
+  if (scenario.operators.are_costs) take_operators(scenario, model.has_value(), costs);
+  return costs;
 }
 
 }  // namespace
@@ -117,29 +153,40 @@ LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>&
                        const Scenario& scenario) {
   const int stages = scenario.parallel.stages;
   const auto section = section_of(root, "costs",
-                                  {"file", "forward", "backward", "dgrad", "wgrad", "recompute",
-                                   "activation", "message", "weights"});
+                                  {"file", "operators", "forward", "backward", "dgrad", "wgrad",
+                                   "recompute", "optimizer", "activation", "message", "weights"});
   LoadedCosts loaded;
-  if (model) {
-    try {
-      loaded.costs = model_costs(model->model, scenario.layers, model->measured);
-    } catch (const Error& error) {
-      fail_at(model->place, "{}", error.what());
-    }
-  }
-  if (!model && !section)
+  loaded.costs = default_costs(model, scenario);
+  if (model) divide_over_tensor(scenario.parallel.tensor, loaded.costs);
+  const bool has_times = !loaded.costs.forward.empty();
+  if (!has_times && !section)
     fail_at(root.place,
             "there is neither [model] nor [costs] (what a block costs is unknown). Add "
             "[model] preset = \"m70\", or [costs] forward = \"40ms\".");
-  if (!model) (void)section->require("forward", "there is no [model] to take it from");
-  if (section) set_times(read_times(section, stages), *section, model.has_value(), loaded.costs);
+  if (!has_times) (void)section->require("forward", "there is no [model] to take it from");
+  if (section) set_times(read_times(section, stages), *section, has_times, loaded.costs);
   set_sizes(section, stages, model.has_value(), loaded);
-  divide_by_speed(scenario, loaded.costs);
+  loaded.costs.optimizer = read_optimizer(section, stages);
   if (*std::ranges::max_element(loaded.costs.forward) == Duration::zero())
-    fail_at(section ? section->place() : model->place,
+    fail_at(section ? section->place()
+            : model ? model->place
+                    : root.place,
             "the forward time of every stage is zero (ratios are measured in the largest). Give "
             "at least \"1ns\".");
   return loaded;
+}
+
+Costs changed_costs(const Section& section, int stages, const Costs& common) {
+  LoadedCosts changed;
+  changed.costs = common;
+  GivenTimes given = read_times(section, stages);
+  // What is computed once more takes as long again, unless either of them says otherwise.
+  if (given.recompute.empty() && common.recompute == common.forward)
+    given.recompute = given.forward;
+  set_times(given, section, true, changed.costs);
+  set_size(section, "activation", stages, 1_B, true, changed.costs.activation, {});
+  set_size(section, "message", stages, 1_B, true, changed.costs.message, {});
+  return changed.costs;
 }
 
 }  // namespace longhaul::scenario

@@ -27,8 +27,8 @@ constexpr Dimension kDimensions[] = {
 };
 
 std::vector<std::string> known_keys() {
-  std::vector<std::string> keys{"preset", "name", "achieved_flops", "peak_flops",
-                                "layers_per_stage"};
+  std::vector<std::string> keys{
+      "preset", "name", "achieved_flops", "peak_flops", "memory_bandwidth", "layers_per_stage"};
   for (const Dimension& dimension : kDimensions) keys.emplace_back(dimension.key);
   return keys;
 }
@@ -44,7 +44,8 @@ const ModelPreset* read_preset(const Section& section) {
 /// Measured times hold for the shape that was measured; layers may be any number of the same.
 void refuse_change_of_measured(const Section& section, const std::string& preset) {
   for (const std::string& key : known_keys()) {
-    if (key == "preset" || key == "name" || key == "peak_flops" || key.starts_with("layers"))
+    if (key == "preset" || key == "name" || key == "peak_flops" || key == "memory_bandwidth" ||
+        key.starts_with("layers"))
       continue;
     if (const auto field = section.find(key))
       fail_at(field->node->place,
@@ -93,6 +94,8 @@ std::optional<LoadedModel> read_model(const ConfigNode& root) {
   if (const auto field = section->find("achieved_flops"))
     loaded.model.achieved_flops = read_flops(*field);
   if (const auto field = section->find("peak_flops")) loaded.model.peak_flops = read_flops(*field);
+  if (const auto field = section->find("memory_bandwidth"))
+    loaded.model.memory_bandwidth = read_bandwidth(*field);
   return loaded;
 }
 

@@ -6,35 +6,7 @@
 namespace longhaul::scenario {
 namespace {
 
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
-constexpr std::int64_t kMostMicrobatches = std::int64_t{1} << 24;
-constexpr std::int64_t kMostChunks = 1 << 10;
-constexpr std::int64_t kMostSubBlocks = 255;  // Block::parts
-constexpr std::int64_t kMostCell = 255;       // Op::pieces
-constexpr std::int64_t kMostBlocks = std::int64_t{1} << 31;
 constexpr double kMostStraggling = 1000;
-
-void refuse_absurd_counts(const Parallel& parallel, const Section& section) {
-  const std::int64_t ranks = std::int64_t{parallel.stages} * parallel.replicas;
-  if (ranks > kMostRanks)
-    fail_at(section.place(), "{} stages x {} replicas are {} ranks ({} is the limit). Use fewer.",
-            parallel.stages, parallel.replicas, ranks, kMostRanks);
-  const std::int64_t per_chunk = ranks * parallel.microbatches;  // below 2^44
-  if (per_chunk * parallel.chunks > kMostBlocks)
-    fail_at(section.place(),
-            "ranks x microbatches x chunks = {} ({} is the limit). Use fewer of them.",
-            per_chunk * parallel.chunks, kMostBlocks);
-}
-
-/// Pipelines of a DP-cell; nullopt for "auto", and where the key is missing.
-std::optional<int> read_cell(const Section& section) {
-  const auto field = section.find("cell");
-  if (!field) return std::nullopt;
-  if (field->node->kind != ConfigNode::Kind::text)
-    return static_cast<int>(read_integer(*field, 1, kMostCell));
-  (void)read_choice(*field, {"auto"});
-  return std::nullopt;
-}
 
 std::vector<double> read_stragglers(const Field& field, int stages) {
   const auto factor = [](const Field& item) {
@@ -64,32 +36,6 @@ std::optional<Section> section_of(const ConfigNode& root, const std::string& nam
   const ConfigNode* table = root.find(name);
   if (table == nullptr) return std::nullopt;
   return Section{*table, name, std::move(known)};
-}
-
-Parallel read_parallel(const ConfigNode& root) {
-  const auto section = section_of(
-      root, "parallel",
-      {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync", "cell"});
-  if (!section)
-    fail_at(root.place,
-            "[parallel] is missing (stages and microbatches have no default). Add "
-            "[parallel] with stages = 8 and microbatches = 16, say.");
-  const auto count = [](const Field& field, std::int64_t most) {
-    return static_cast<int>(read_integer(field, 1, most));
-  };
-  Parallel parallel;
-  parallel.stages = count(section->require("stages", "it has no default"), kMostRanks);
-  parallel.microbatches =
-      count(section->require("microbatches", "it has no default"), kMostMicrobatches);
-  if (const auto field = section->find("replicas")) parallel.replicas = count(*field, kMostRanks);
-  if (const auto field = section->find("chunks")) parallel.chunks = count(*field, kMostChunks);
-  if (const auto field = section->find("sub_blocks"))
-    parallel.sub_blocks = count(*field, kMostSubBlocks);
-  if (const auto field = section->find("gradient_sync"))
-    parallel.gradient_sync = read_choice<GradientSync>(*field);
-  parallel.cell = read_cell(*section);
-  refuse_absurd_counts(parallel, *section);
-  return parallel;
 }
 
 Memory read_memory(const ConfigNode& root, int stages, bool activation_known) {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/unit_text.hpp"
-#include "scenario/reader/link_trace.hpp"
+#include "scenario/files/link_trace.hpp"
 #include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {

@@ -30,6 +30,19 @@ struct LoadedModel {
 
 [[nodiscard]] Parallel read_parallel(const ConfigNode& root);
 
+/// The operators below blocks: [[operator]], those of the table that costs.operators names, or the
+/// model's. `scenario` has its parallel layout and its layers. Refuses [[operator]] beside what
+/// says otherwise what blocks take.
+struct LoadedOperators {
+  ModelOperators operators;
+  std::string held_text;  ///< to append to the scenario's text, so that it is complete
+};
+[[nodiscard]] LoadedOperators read_operators(const ConfigNode& root,
+                                             const std::optional<LoadedModel>& model,
+                                             const Scenario& scenario);
+
+/// How many operators each stage holds: by its layers, or evenly. Where they are known.
+
 /// Costs, and which sizes come from the file or a model: a default size is no ground for a time.
 struct LoadedCosts {
   Costs costs;
@@ -38,17 +51,30 @@ struct LoadedCosts {
   bool weights_known = false;
 };
 
-/// `scenario` has its parallel layout, its layers and its placement.
+/// `scenario` has its parallel layout, its layers, its operators and its placement.
 [[nodiscard]] LoadedCosts read_costs(const ConfigNode& root,
                                      const std::optional<LoadedModel>& model,
                                      const Scenario& scenario);
+
+/// Costs of one replica: those that its [[replica]] gives, `common` for the rest.
+[[nodiscard]] Costs changed_costs(const Section& section, int stages, const Costs& common);
+
+/// Sets the costs of replicas that differ: by [[replica]], and by the speeds of their datacenters.
+/// `scenario` has costs of speed 1.
+void read_replicas(const ConfigNode& root, Scenario& scenario);
 
 /// Layers of each stage by model.layers_per_stage: a list, "balanced" or "even". `scenario` has its
 /// parallel layout and its placement.
 [[nodiscard]] std::vector<int> read_layers(const ConfigNode& root, const LoadedModel& model,
                                            const Scenario& scenario);
 
+/// Reads each [[service]] and places its ranks; after read_placement().
+void read_services(const ConfigNode& root, Scenario& scenario);
+
 [[nodiscard]] Memory read_memory(const ConfigNode& root, int stages, bool activation_known);
+
+/// [overlap]: one slowdown, or a table with one for some levels.
+[[nodiscard]] OverlapSlowdown read_overlap(const ConfigNode& root);
 
 [[nodiscard]] Run read_run(const ConfigNode& root, int stages);
 

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "base/suggest.hpp"
+#include "scenario/files/embedded_files.hpp"
 #include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {
@@ -15,13 +16,24 @@ SiteRegions::SiteRegions(const ConfigNode& root, const Scenario& scenario) : sce
     any_ = true;
   }
   if (file) {
-    const std::filesystem::path scenario_file{*root.place.origin};
-    own_ = RegionTable::load(scenario_file.parent_path() / read_text(*file));
+    read_own(root, *file);
     table_ = &own_;
   } else if (any_) {
     table_ = &RegionTable::built_in();
   }
   require_known(root);
+}
+
+/// Of the scenario's own [regions], or of the file beside it.
+void SiteRegions::read_own(const ConfigNode& root, const Field& field) {
+  const std::string name = read_file_name(field, "a CSV");
+  if (const ConfigNode* own = own_file(root, "regions", name)) {
+    const std::string path = "regions." + shown(name);
+    own_ = RegionTable::parse(read_text({own, path}), to_text(own->place) + ": " + path);
+    return;
+  }
+  own_ = RegionTable::load(std::filesystem::path{*root.place.origin}.parent_path() / name);
+  held_text_ = '\n' + scenario::held_text("regions", name, own_.text());
 }
 
 void SiteRegions::require_known(const ConfigNode& root) const {

@@ -42,6 +42,8 @@ private:
     if (key == "device_of_chunk") {
       return set(header_.device_of_chunk, take_devices(line), line, key_begin);
     }
+    if (key == "replica_microbatches")
+      return set(header_.replica_microbatches, take_counts(line), line, key_begin);
     if (key == "recompute") return set(header_.recompute, take_timing(line), line, key_begin);
     const auto count = [&](std::optional<int>& value, std::int64_t most) {
       set(value, line.take_number(most, "The count"), line, key_begin);
@@ -52,9 +54,17 @@ private:
     if (key == "replicas") return count(header_.replicas, kMostRows);
     if (key == "copies") return count(header_.copies, kMostChunks);
     if (key == "cell") return count(header_.cell, kMostRows);
-    static const std::vector<std::string> kKeys{
-        "name",   "devices",         "chunks",    "microbatches", "replicas",
-        "copies", "device_of_chunk", "recompute", "link_order",   "cell"};
+    static const std::vector<std::string> kKeys{"name",
+                                                "devices",
+                                                "chunks",
+                                                "microbatches",
+                                                "replicas",
+                                                "copies",
+                                                "device_of_chunk",
+                                                "recompute",
+                                                "link_order",
+                                                "cell",
+                                                "replica_microbatches"};
     line.fail_at(key_begin,
                  fmt::format("Unknown key \"{}\". {}", key.substr(0, 32), suggestion(key, kKeys)));
   }
@@ -71,6 +81,16 @@ private:
     if (word == "ahead") return RecomputeTiming::ahead;
     if (word != "on_arrival") line.fail_at(begin, "Known: on_arrival, ahead.");
     return RecomputeTiming::on_arrival;
+  }
+
+  static std::vector<int> take_counts(Line& line) {
+    std::vector<int> counts;
+    do {
+      line.skip_blanks();
+      counts.push_back(line.take_number(kMostMicrobatches, "The count"));
+      line.skip_blanks();
+    } while (line.take(','));
+    return counts;
   }
 
   static IndexedVector<ChunkId, DeviceId> take_devices(Line& line) {

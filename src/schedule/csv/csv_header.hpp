@@ -21,6 +21,7 @@ struct Header {
   std::optional<int> chunks;
   std::optional<int> microbatches;
   std::optional<int> replicas;
+  std::optional<std::vector<int>> replica_microbatches;
   std::optional<int> copies;
   std::optional<int> cell;
   std::optional<IndexedVector<ChunkId, DeviceId>> device_of_chunk;

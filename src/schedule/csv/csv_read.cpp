@@ -93,6 +93,7 @@ private:
     schedule_.cell = header_.cell.value_or(1);
     schedule_.chunks = header_.chunks.value_or(holders_.chunks());
     schedule_.microbatches = header_.microbatches.value_or(microbatches_);
+    schedule_.replica_microbatches = header_.replica_microbatches.value_or(std::vector<int>{});
     schedule_.recompute_timing = header_.recompute.value_or(RecomputeTiming::on_arrival);
     schedule_.link_orders = std::move(header_.link_orders);
     schedule_.device_of_chunk =

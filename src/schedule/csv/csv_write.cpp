@@ -44,6 +44,9 @@ void append_header(std::string& text, const Schedule& schedule) {
       "# replicas = {}\n# device_of_chunk = {}\n",
       csv::quoted(schedule.name), schedule.devices, schedule.chunks, schedule.microbatches,
       schedule.replicas, fmt::join(numbers(schedule.device_of_chunk.items()), ","));
+  if (!schedule.replica_microbatches.empty())
+    text +=
+        fmt::format("# replica_microbatches = {}\n", fmt::join(schedule.replica_microbatches, ","));
   if (schedule.copies != 1) text += fmt::format("# copies = {}\n", schedule.copies);
   if (schedule.cell != 1) text += fmt::format("# cell = {}\n", schedule.cell);
   if (schedule.recompute_timing == RecomputeTiming::ahead) text += "# recompute = ahead\n";

@@ -1,6 +1,7 @@
 #include "schedule/generators/generate.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -52,6 +53,34 @@ DeviceId device_of(ChunkId chunk, int devices, Placement placement) {
   }
   // The second half runs backwards: the way back of a V, or the other copy.
   return DeviceId{std::min<int>(chunk, 2 * devices - 1 - chunk)};
+}
+
+/// Each replica's rows by its own costs and count of microbatches, as if it were alone.
+Result<Schedule> generate_apart(const Generator& generator, const Scenario& scenario) {
+  if (generator.shares_wan)
+    return refused(
+        "{} decides for pipelines of equal costs and microbatches (the replicas differ). Use a "
+        "schedule whose pipelines do not share the WAN.",
+        generator.name);
+  Schedule all;
+  for (const ReplicaId replica : scenario.replica_ids()) {
+    Result<Schedule> alone = try_generate(generator, scenario.of_replica(replica));
+    if (!alone) return alone.refusal();
+    if (!alone->link_orders.empty())
+      return refused(
+          "{} states the order of messages on links for equal replicas (they differ). Use another "
+          "schedule.",
+          generator.name);
+    if (replica == ReplicaId{0}) {
+      all = *std::move(alone);
+      continue;
+    }
+    std::ranges::move(alone->rows, std::back_inserter(all.rows));
+  }
+  all.replicas = scenario.parallel.replicas;
+  all.microbatches = scenario.parallel.microbatches;
+  all.replica_microbatches = scenario.parallel.replica_microbatches;
+  return all;
 }
 
 }  // namespace
@@ -108,6 +137,7 @@ Schedule generate(std::string_view name, const Scenario& scenario) {
 
 Result<Schedule> try_generate(const Generator& generator, const Scenario& scenario) {
   check_counts(scenario.parallel);
+  if (scenario.has_uneven_replicas()) return generate_apart(generator, scenario);
   Result<Schedule> empty = empty_schedule(generator, scenario);
   if (!empty) return empty;
   Schedule schedule = *std::move(empty);

@@ -5,6 +5,22 @@
 #include "schedule/validity/checks.hpp"
 
 namespace longhaul::schedule::checks {
+namespace {
+/** What is wrong with the replicas' own counts of microbatches. */
+std::optional<Violation> replica_microbatches_violation(const Schedule& s) {
+  const std::vector<int>& counts = s.replica_microbatches;
+  if (counts.empty()) return std::nullopt;
+  const std::int64_t all = std::int64_t{s.devices} * s.replicas;
+  if (std::ssize(counts) == s.replicas && std::ssize(s.rows) == all &&
+      std::ranges::max(counts) == s.microbatches && std::ranges::min(counts) >= 1)
+    return std::nullopt;
+  return violation(ViolationKind::shape,
+                   "The schedule has {} counts of microbatches for {} replicas of {} rows (each "
+                   "replica has a count, {} at most, and rows of its own).",
+                   counts.size(), s.replicas, s.rows.size(), s.microbatches);
+}
+}  // namespace
+
 std::optional<Violation> counts_violation(const Schedule& schedule) {
   using enum ViolationKind;
   const Schedule& s = schedule;
@@ -22,6 +38,7 @@ std::optional<Violation> counts_violation(const Schedule& schedule) {
                      "each device of each of {} replicas).",
                      rows, s.devices, s.replicas);
   }
+  if (const auto wrong = replica_microbatches_violation(s)) return wrong;
   if (s.copies < 1 || s.chunks % s.copies != 0) {
     return violation(shape,
                      "The schedule has {} chunks in {} copies of the model (each copy needs as "

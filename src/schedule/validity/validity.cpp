@@ -30,6 +30,24 @@ std::optional<Violation> shape_violation(const Schedule& schedule, const Scenari
   if (schedule.replicas != parallel.replicas) {
     return differs("replicas", "replicas", schedule.replicas, parallel.replicas);
   }
+  if (schedule.replica_microbatches != parallel.replica_microbatches) {
+    return checks::violation(
+        ViolationKind::shape,
+        "The schedule's replicas have other counts of microbatches than the scenario's. Use a "
+        "schedule made for it, or set parallel.microbatches.");
+  }
+  return std::nullopt;
+}
+
+/// The first violation that `check` finds in a replica.
+template <typename Check>
+std::optional<Violation> of_replicas(const Schedule& schedule, Check check) {
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    auto wrong = check(replica, schedule.of_replica(replica));
+    if (!wrong) continue;
+    wrong->text = fmt::format("Replica {}: {}", replica, wrong->text);
+    return wrong;
+  }
   return std::nullopt;
 }
 
@@ -89,6 +107,9 @@ std::optional<Violation> capacity_violation(const Schedule& schedule, const Scen
 
 std::optional<Violation> first_violation(const Schedule& schedule) {
   if (auto wrong = checks::counts_violation(schedule)) return wrong;
+  if (!schedule.replica_microbatches.empty())
+    return of_replicas(schedule,
+                       [](ReplicaId, const Schedule& alone) { return first_violation(alone); });
   checks::BlockCounts census{schedule};
   const std::size_t rows = schedule.rows.size();
   for (std::size_t row = 0; row < rows; ++row) {
@@ -110,6 +131,10 @@ std::optional<Violation> first_violation(const Schedule& schedule) {
 std::optional<Violation> first_violation(const Schedule& schedule, const Scenario& scenario) {
   if (auto wrong = first_violation(schedule)) return wrong;
   if (auto wrong = shape_violation(schedule, scenario)) return wrong;
+  if (scenario.has_uneven_replicas())
+    return of_replicas(schedule, [&](ReplicaId replica, const Schedule& alone) {
+      return first_violation(alone, scenario.of_replica(replica));
+    });
   if (auto wrong = budget_violation(schedule, scenario)) return wrong;
   return capacity_violation(schedule, scenario);
 }

@@ -31,9 +31,19 @@ std::string slice_name(const TimelineRow& row) {
                        row.microbatch, row.owner);
   if (!is_compute(row.kind))
     return fmt::format("{} {}", longhaul::to_string(row.kind), row.microbatch);
+  if (row.microbatch < 0)
+    return fmt::format("{} (chunk {})", longhaul::to_string(row.kind), row.chunk);
   if (row.parts == 1) return fmt::format("{}{}", longhaul::to_string(row.kind), row.microbatch);
   return fmt::format("{}{}.{}/{}", longhaul::to_string(row.kind), row.microbatch, row.part,
                      row.parts);
+}
+
+/// As a JSON text; an operator's with its own name, which is a file's.
+std::string quoted_name(const TimelineRow& row, const std::vector<std::string>& operators) {
+  if (row.operator_index < 0) return '"' + slice_name(row) + '"';
+  const std::string layer = row.layer < 0 ? "" : fmt::format(" of layer {}", row.layer);
+  return json_string(
+      fmt::format("{} {}{}", slice_name(row), operators[at(row.operator_index)], layer));
 }
 
 class ChromeExport {
@@ -89,7 +99,7 @@ private:
     std::map<int, std::int64_t> end_of_process;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const Place place = place_of(rows[i], lane_threads[i]);
-      add_slice(rows[i], begin, place);
+      add_slice(rows[i], quoted_name(rows[i], source.timeline->operators), begin, place);
       if (other[i] != kNoRow) add_arrow(rows, i, other[i], begin, place);
       auto& end = end_of_process[place.pid];
       end = std::max(end, rows[i].end_ns);
@@ -113,10 +123,11 @@ private:
     return {pid, at->second};
   }
 
-  void add_slice(const TimelineRow& row, std::int64_t begin, const Place& place) {
-    event(R"("name":"{}","cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},)"
+  void add_slice(const TimelineRow& row, const std::string& name, std::int64_t begin,
+                 const Place& place) {
+    event(R"("name":{},"cat":"{}","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},)"
           R"("args":{{"microbatch":{},"chunk":{},"size_bytes":{},"op":{}}})",
-          slice_name(row), longhaul::to_string(row.kind), Microseconds{begin + row.start_ns},
+          name, longhaul::to_string(row.kind), Microseconds{begin + row.start_ns},
           Microseconds{drawn_end_ns(row) - row.start_ns}, place.pid, place.tid, row.microbatch,
           row.chunk, row.size_bytes, row.op);
   }

@@ -42,11 +42,13 @@ std::vector<std::string> left_out_of(const Timeline& timeline, const char* group
   return texts;
 }
 
-std::vector<std::string> validate_trace(const std::filesystem::path& file) {
+std::vector<std::string> validate_trace(const std::filesystem::path& file,
+                                        const VisitorOfTrace& visitor_of) {
   const hdf5::Silence silence;
   Diagnostics findings;
   const hdf5::TraceReader reader{file, findings};
-  if (findings.empty()) hdf5::check_groups(reader, findings);
+  if (findings.empty())
+    hdf5::check_groups(reader, findings, visitor_of ? visitor_of(reader.info()) : nullptr);
   return findings.texts();
 }
 

@@ -43,10 +43,14 @@ void write_trace(const std::filesystem::path& file, const Trace& trace);
 [[nodiscard]] Trace read_trace(const std::filesystem::path& file);
 /// Rows of kinds that this program does not know are left out; these sentences say so.
 [[nodiscard]] std::vector<std::string> left_out_of(const Timeline& timeline, const char* group);
+/// What sees the rows of a trace while they are validated; nullptr: nothing does.
+class RowVisitor;
+using VisitorOfTrace = std::function<RowVisitor*(const RunInfo&)>;
 /// Faults of a file, worded for people; empty: it is a trace, each column present and of
 /// one length, indices within their tables, start <= end, no lane or resource used against its
 /// rules, both sides of every message present.
-[[nodiscard]] std::vector<std::string> validate_trace(const std::filesystem::path& file);
+[[nodiscard]] std::vector<std::string> validate_trace(const std::filesystem::path& file,
+                                                      const VisitorOfTrace& visitor_of = {});
 
 /// Names one segment: what one rank did in one finished iteration of one schedule.
 struct SegmentKey {

@@ -86,13 +86,14 @@ TraceReader::TraceReader(const std::filesystem::path& file, Diagnostics& finding
   }
 }
 
-void check_groups(const TraceReader& reader, Diagnostics& findings) {
+void check_groups(const TraceReader& reader, Diagnostics& findings, RowVisitor* visitor) {
   try {
     Diagnostics of_rows;
     RowsInFile predicted{reader.predicted()};
-    check_rows(predicted, "predicted", 0, of_rows);
+    check_rows(predicted, "predicted", 0, of_rows, kSortBytes, visitor);
     RowsInFile measured{reader.measured()};
-    check_rows(measured, "measured", measured_slack_ns(reader.info().environment), of_rows);
+    check_rows(measured, "measured", measured_slack_ns(reader.info().environment), of_rows,
+               kSortBytes, visitor);
     findings.append(of_rows);
   } catch (const Error&) {
     reader.measured().find_damage(findings);

@@ -34,7 +34,7 @@ private:
 };
 
 /// Adds the faults of the rows of an open trace; where some cannot be read, the faults of those.
-void check_groups(const TraceReader& reader, Diagnostics& findings);
+void check_groups(const TraceReader& reader, Diagnostics& findings, RowVisitor* visitor = nullptr);
 /// Throws Error with the first of the findings, if there are any.
 void require_none(const std::filesystem::path& file, const Diagnostics& findings);
 

@@ -78,7 +78,9 @@ Silence::~Silence() { H5Eset_auto2(H5E_DEFAULT, printer_, data_); }
 
 Handle::~Handle() {
   if (id_ == kNoId) return;
-  if (close_(id_) < 0) fmt::print(stderr, "longhaul: a trace was not closed ({})\n", take_errors());
+  if (close_(id_) >= 0) return;
+  // No stream may throw here: where a disk is full, so may be the one of the log.
+  std::fputs(fmt::format("longhaul: a trace was not closed ({})\n", take_errors()).c_str(), stderr);
 }
 
 void Handle::close() { check(close_(std::exchange(id_, kNoId))); }

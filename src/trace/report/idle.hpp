@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -67,6 +68,7 @@ private:
     const TimelineRow& cause = view_.rows[at];
     if (is_collective(cause.kind) || cause.collective >= 0)
       return take(gap, gap.begin, &IdleTime::collective);
+    if (is_task(cause.kind)) return before_task(cause, block.start_ns, gap);
     if (cause.kind != RowKind::recv && cause.kind != RowKind::send)
       return before_producer(kNoRow, gap);
     // Its input on the wire or, in plans whose blocks depend on sends, its own message.
@@ -76,9 +78,26 @@ private:
     before_transfer(view_.rows[send], gap);
   }
 
+  [[nodiscard]] static std::int64_t IdleTime::*part_of(const TimelineRow& task) {
+    return task.kind == RowKind::copy ? &IdleTime::copy : &IdleTime::host_task;
+  }
+
+  /// From when it was ready until its end it, or what held its threads, was waited for.
+  void before_task(const TimelineRow& task, std::int64_t waiting_since, IdleGap gap) {
+    const bool waited = task.bound_kind != BoundKind::dependency;
+    take(gap, waited ? std::min(task.ready_ns, task.start_ns) : task.start_ns, part_of(task));
+    // Rows of a broken trace may form a cycle: each step goes back in time.
+    if (waited || gap.begin == gap.end || task.start_ns >= waiting_since)
+      return before_producer(kNoRow, gap);
+    before_block(task, gap);
+  }
+
   void before_transfer(const TimelineRow& send, IdleGap gap) {
     const bool paired = send.bound_kind == BoundKind::rendezvous;
     take(gap, send.ready_ns, paired ? &IdleTime::rendezvous : &IdleTime::link_busy);
+    const std::size_t cause = index_.find(send.bound_by);
+    if (cause != kNoRow && is_task(view_.rows[cause].kind))
+      return before_task(view_.rows[cause], send.start_ns, gap);
     const std::size_t brought = brought_to_relay(send);
     if (brought == kNoRow) return before_producer(producer_of(send), gap);
     take(gap, view_.rows[brought].start_ns, &IdleTime::link_wait);
@@ -126,27 +145,44 @@ private:
     return latest;
   }
 
+  /// Goes on until the last of what the rank does beside its device, by what ends last.
   void after_last_block(std::size_t rank, std::int64_t until) {
+    std::array<Beside, 3> beside = beside_[rank];
+    std::ranges::stable_sort(beside, std::ranges::greater{}, &Beside::end);
     IdleGap gap{until, view_.end_ns};
-    take(gap, std::max(until, last_collective_[rank]), &IdleTime::drained);
-    take(gap, until, &IdleTime::collective);
+    take(gap, std::max(until, beside.front().end), &IdleTime::drained);
+    for (std::size_t i = 0; i < beside.size(); ++i)
+      take(gap, i + 1 < beside.size() ? std::max(until, beside[i + 1].end) : until, beside[i].part);
   }
 
-  /// The last end of a collective of each rank; the begin where it has none.
-  [[nodiscard]] static std::vector<std::int64_t> last_collectives(
+  /// The last end of what a rank does beside its device; the iteration's begin where it has none.
+  struct Beside {
+    std::int64_t end = 0;
+    std::int64_t IdleTime::*part = nullptr;
+  };
+  [[nodiscard]] static std::vector<std::array<Beside, 3>> last_ends(
       const IterationViewOf<Rows>& view) {
-    std::vector<std::int64_t> last(view.blocks.size(), view.begin_ns);
-    for (const auto& part : view.collectives) {
-      auto& mine = last[at(part.rank)];
-      mine = std::max(mine, part.end_ns);
-    }
+    std::vector<std::array<Beside, 3>> last(
+        view.blocks.size(),
+        {Beside{view.begin_ns, &IdleTime::collective}, Beside{view.begin_ns, &IdleTime::host_task},
+         Beside{view.begin_ns, &IdleTime::copy}});
+    const auto raise = [&](std::int32_t rank, std::size_t which, std::int64_t end) {
+      auto& mine = last[at(rank)][which].end;
+      mine = std::max(mine, end);
+    };
+    for (const auto& part : view.collectives) raise(part.rank, 0, part.end_ns);
+    for (std::size_t kind = 0; kind < view.tasks.size(); ++kind)
+      for (const std::size_t i : view.tasks[kind]) {
+        const TimelineRow& row = view.rows[i];
+        raise(row.rank, 1 + kind, row.end_ns);
+      }
     return last;
   }
 
   const IterationViewOf<Rows>& view_;
   RowIndexOf<Rows> index_;
   RowLookupOf<Rows> blocks_, receives_;
-  std::vector<std::int64_t> last_collective_ = last_collectives(view_);
+  std::vector<std::array<Beside, 3>> beside_ = last_ends(view_);
   IdleTime idle_;
 };
 

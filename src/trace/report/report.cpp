@@ -13,11 +13,16 @@ namespace {
 
 auto key_of(const TimelineRow& row) { return IterationKey{row.schedule, row.iteration}; }
 
-constexpr std::array kParts{
-    IdlePart{"dependency", &IdleTime::dependency}, IdlePart{"link_wait", &IdleTime::link_wait},
-    IdlePart{"link_busy", &IdleTime::link_busy},   IdlePart{"rendezvous", &IdleTime::rendezvous},
-    IdlePart{"memory", &IdleTime::memory},         IdlePart{"straggler", &IdleTime::straggler},
-    IdlePart{"collective", &IdleTime::collective}, IdlePart{"drained", &IdleTime::drained}};
+constexpr std::array kParts{IdlePart{"dependency", &IdleTime::dependency},
+                            IdlePart{"link_wait", &IdleTime::link_wait},
+                            IdlePart{"link_busy", &IdleTime::link_busy},
+                            IdlePart{"rendezvous", &IdleTime::rendezvous},
+                            IdlePart{"memory", &IdleTime::memory},
+                            IdlePart{"straggler", &IdleTime::straggler},
+                            IdlePart{"collective", &IdleTime::collective},
+                            IdlePart{"host_task", &IdleTime::host_task, true},
+                            IdlePart{"copy", &IdleTime::copy, true},
+                            IdlePart{"drained", &IdleTime::drained}};
 
 }  // namespace
 

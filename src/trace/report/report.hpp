@@ -22,6 +22,8 @@ struct IdleTime {
   std::int64_t memory = 0;      ///< a forward was there to run, but the budget forbade it
   std::int64_t straggler = 0;   ///< of a dependency: by how much that block overran its plan
   std::int64_t collective = 0;  ///< waiting for data-parallel communication
+  std::int64_t host_task = 0;   ///< waiting for a task of the host, or for a thread to take it
+  std::int64_t copy = 0;        ///< likewise for a copy
   std::int64_t drained = 0;     ///< after its last block
   [[nodiscard]] std::int64_t total() const;
 };
@@ -29,8 +31,18 @@ struct IdleTime {
 struct IdlePart {
   const char* name;
   std::int64_t IdleTime::*member;
+  /// Only plans with tasks beside devices have it: where it is 0 it is left out.
+  bool of_tasks = false;
 };
 [[nodiscard]] std::span<const IdlePart> idle_parts();
+
+/// The tasks of one kind in an iteration, on all ranks.
+struct TaskUse {
+  std::int64_t tasks = 0;
+  std::int64_t busy_ns = 0;  ///< during which a rank runs one at least, summed over ranks
+  std::int64_t work_ns = 0;  ///< sum of their times: several threads work at a time
+  friend bool operator==(const TaskUse&, const TaskUse&) = default;
+};
 
 /// Sums over the messages of one leg in an iteration; each counts once, at its sender.
 struct LegUse {
@@ -55,11 +67,13 @@ struct Traffic {
 struct IterationReport {
   std::string schedule;
   int iteration = 0;
-  std::int64_t makespan_ns = 0;  ///< first op on any rank to last block or collective on any rank
+  /// First op on any rank to last block, task or collective on any rank.
+  std::int64_t makespan_ns = 0;
   std::int64_t device_span_ns = 0;   ///< largest, over devices, of first F to last block
   std::vector<double> bubble_ratio;  ///< per rank: 1 - busy / makespan
   std::vector<std::int64_t> peak_activation_bytes;  ///< per rank
   IdleTime idle;
+  std::array<TaskUse, kCountOf<TaskKind>> tasks{};  ///< index: TaskKind
   std::array<LegUse, kCountOf<MessageLeg>>
       legs{};                    ///< index: MessageLeg; those but `whole` are relayed
   std::int64_t wan_busy_ns = 0;  ///< transfers between datacenters, whole or in pieces

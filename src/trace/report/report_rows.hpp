@@ -6,6 +6,7 @@
 #include <ranges>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/index.hpp"
@@ -17,7 +18,8 @@
 // report_iteration() for rows that are made when they are asked for as well (IterationViewOf).
 namespace longhaul::trace {
 
-/// Largest, over ranks, of first F to last block.
+/// Largest, over ranks, of first F to last block: an optimizer's step has no microbatch and is
+/// none.
 template <typename Rows>
 [[nodiscard]] std::int64_t device_span_ns(const IterationViewOf<Rows>& view) {
   std::int64_t span = 0;
@@ -26,7 +28,8 @@ template <typename Rows>
         std::ranges::find_if(mine, [&](std::size_t i) { return view.rows[i].kind == RowKind::F; });
     if (first == mine.end()) continue;
     const std::int64_t begin = view.rows[*first].start_ns;
-    for (const std::size_t i : mine) span = std::max(span, view.rows[i].end_ns - begin);
+    for (const std::size_t i : mine)
+      if (view.rows[i].microbatch >= 0) span = std::max(span, view.rows[i].end_ns - begin);
   }
   return span;
 }
@@ -90,6 +93,26 @@ void add_messages(const IterationViewOf<Rows>& view, IterationReport& report) {
   }
 }
 
+/// Of the tasks of one kind; `tasks` by (rank, start).
+template <typename Rows>
+[[nodiscard]] TaskUse use_of(const IterationViewOf<Rows>& view,
+                             const std::vector<std::size_t>& tasks) {
+  TaskUse use;
+  std::int32_t rank = -1;
+  std::int64_t until = 0;
+  for (const std::size_t i : tasks) {
+    const TimelineRow& row = view.rows[i];
+    if (std::exchange(rank, row.rank) != row.rank) until = view.begin_ns;
+    const std::int64_t start = view.clamped(row.start_ns);
+    const std::int64_t end = std::max(start, view.clamped(row.end_ns));
+    ++use.tasks;
+    use.work_ns = saturating_sum(use.work_ns, end - start);
+    use.busy_ns += std::max<std::int64_t>(end - std::max(start, until), 0);
+    until = std::max(until, end);
+  }
+  return use;
+}
+
 /// critical_path() of an iteration that has been looked at.
 template <typename Rows>
 [[nodiscard]] std::vector<PathStep> critical_path(const IterationViewOf<Rows>& view) {
@@ -122,6 +145,8 @@ template <typename Rows>
     report.peak_activation_bytes.push_back(std::ranges::max(memory_in_gaps(view, rank)));
   }
   report.idle = Attribution<Rows>{view}.run(activation_budget_bytes);
+  for (std::size_t kind = 0; kind < view.tasks.size(); ++kind)
+    report.tasks[kind] = use_of(view, view.tasks[kind]);
   report.dp_overlap = dp_overlap(view);
   add_messages(view, report);
   report.traffic = traffic_of(view, datacenters);

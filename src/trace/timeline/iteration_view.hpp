@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,7 +32,10 @@ struct IterationViewOf {
   explicit IterationViewOf(Rows iteration_rows);
 
   Rows rows;
-  std::vector<std::vector<std::size_t>> blocks;  ///< of each rank, in order of start
+  /// Of each rank, on all lanes that hold its device, in order of start.
+  std::vector<std::vector<std::size_t>> blocks;
+  /// By TaskKind, of all ranks, in order of (rank, start).
+  std::array<std::vector<std::size_t>, kCountOf<TaskKind>> tasks;
   std::vector<std::size_t> sends, receives;
   /// A rank's part of a collective, from its beginning to its end there. Of one that is messages
   /// the span of the rank's messages; `row` is one of them then.
@@ -43,8 +47,9 @@ struct IterationViewOf {
   std::vector<CollectivePart> collectives;
   std::vector<std::int32_t> datacenters;  ///< of each rank; -1 for ranks without rows
   std::int64_t begin_ns = 0;              ///< first op on any rank
-  std::int64_t end_ns = 0;                ///< last block or collective on any rank
-  /// The block or collective that ends last, the lowest op of several; kNoRow where there is none.
+  std::int64_t end_ns = 0;                ///< last block, task or collective on any rank
+  /// The block, task or collective that ends last, the lowest op of several; kNoRow where there is
+  /// none.
   std::size_t last = kNoRow;
 
   [[nodiscard]] std::int64_t makespan_ns() const { return end_ns - begin_ns; }
@@ -100,12 +105,18 @@ template <typename Rows>
 IterationViewOf<Rows>::IterationViewOf(Rows iteration_rows) : rows{iteration_rows} {
   if constexpr (!kKnowsOtherSide) other_side_ = match_messages(rows);
   if (rows.size() == 0) return;
-  begin_ns = rows[0].start_ns;
+  begin_ns = kNever;
   for (std::size_t i = 0; i < rows.size(); ++i) add(i, rows[i]);
+  if (begin_ns == kNever) begin_ns = 0;  // none of its ops ran
   if (last == kNoRow || end_ns < begin_ns) end_ns = begin_ns;
   const auto start = [this](std::size_t i) { return rows[i].start_ns; };
   for (auto& mine : blocks)
     if (!std::ranges::is_sorted(mine, {}, start)) std::ranges::stable_sort(mine, {}, start);
+  const auto rank_and_start = [this](std::size_t i) {
+    const TimelineRow& row = rows[i];
+    return std::pair{row.rank, row.start_ns};
+  };
+  for (auto& kind : tasks) std::ranges::stable_sort(kind, {}, rank_and_start);
 }
 
 template <typename Rows>
@@ -116,11 +127,14 @@ inline void IterationViewOf<Rows>::add(std::size_t position, const TimelineRow& 
     datacenters.resize(rank + 1, -1);
   }
   datacenters[rank] = row.datacenter;
+  if (!has_run(static_cast<Outcome>(row.outcome))) return;
   begin_ns = std::min(begin_ns, row.start_ns);
   if (row.kind == RowKind::send) sends.push_back(position);
   if (row.kind == RowKind::recv) receives.push_back(position);
   if (is_compute(row.kind)) {
     blocks[rank].push_back(position);
+  } else if (is_task(row.kind)) {
+    tasks[row.kind == RowKind::copy ? 1 : 0].push_back(position);
   } else if (is_collective(row.kind)) {
     collectives.push_back({row.rank, -1, row.start_ns, row.end_ns, position});
   } else if (is_message(row.kind) && row.collective >= 0) {

@@ -32,6 +32,14 @@ static_assert(sizeof(OpTime) == 32, "two to a cache line: the simulator's speed 
 /// Times of every op of a plan (index: op id), as sim and the engine both give them.
 using OpTimes = std::vector<OpTime>;
 
+/// Times of every op, and what few plans have: ops that may not run, or that note a version. An op
+/// that did not run has times of 0. Empty tables: all ran, none has a version.
+struct OpResults {
+  OpTimes times;
+  std::vector<Outcome> outcomes{};
+  std::vector<std::int32_t> versions{};
+};
+
 /// One op of one iteration of one schedule, predicted or measured. Times are from the iteration's
 /// start (the first op on any rank). Absent ids are -1; a member with the value that it has here
 /// says nothing.

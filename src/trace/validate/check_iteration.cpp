@@ -70,9 +70,10 @@ bool IterationCheck::check_order(const TimelineRow& row, const TimelineRow& befo
   return false;
 }
 
-/// Ops of a lane lie together: a lane is an order, and a device runs one block at a time.
+/// Ops of a lane lie together: a lane is an order, and a device runs one block at a time. Threads
+/// take tasks by rules that rows do not tell.
 void IterationCheck::check_lane(const TimelineRow& row, const TimelineRow& before) {
-  if (before.rank != row.rank || before.lane != row.lane) return;
+  if (before.rank != row.rank || before.lane != row.lane || is_task(row.kind)) return;
   const bool blocks = is_compute(before.kind) && is_compute(row.kind);
   const std::int64_t earliest = blocks ? before.end_ns : before.start_ns;
   if (row.start_ns < earliest - context_.slack_ns)

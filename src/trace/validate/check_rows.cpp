@@ -39,17 +39,22 @@ private:
 
 class RowChecker {
 public:
-  RowChecker(RowSource& source, const CheckContext& context) : source_{source}, context_{context} {}
+  RowChecker(RowSource& source, const CheckContext& context, RowVisitor* visitor)
+      : source_{source}, context_{context}, visitor_{visitor} {}
 
   /// One pass: other rules go on while values are sound, and count only if all of them are.
   Diagnostics run() {
+    if (visitor_ != nullptr) visitor_->begin(context_.group, context_.slack_ns, *context_.names);
     for (std::uint64_t at = 0; at < source_.rows();) {
       const auto rows = first_iteration_of(source_.from(at));
+      const std::size_t count = rows.size();
       const bool sound = check_values_of(rows);
+      if (sound && visitor_ != nullptr) visitor_->add(rows);
       if (sound) check_iteration(rows, at);
-      at += rows.size();
+      at += count;
     }
     finish_iteration();
+    if (visitor_ != nullptr) visitor_->end();
     return values_.empty() ? of_iterations_ : values_;
   }
 
@@ -91,6 +96,7 @@ private:
 
   RowSource& source_;
   const CheckContext& context_;
+  RowVisitor* visitor_;
   std::optional<IterationCheck> iteration_;
   IterationKey key_;
   SeenIterations seen_;
@@ -116,9 +122,9 @@ std::int64_t measured_slack_ns(const std::string& environment) {
 }
 
 void check_rows(RowSource& rows, const char* group, std::int64_t slack_ns, Diagnostics& findings,
-                std::size_t sort_bytes) {
+                std::size_t sort_bytes, RowVisitor* visitor) {
   const CheckContext context{group, slack_ns, sort_bytes, &rows.names()};
-  findings.append(RowChecker{rows, context}.run());
+  findings.append(RowChecker{rows, context, visitor}.run());
 }
 
 void check_rows(const Timeline& timeline, const char* group, std::int64_t slack_ns,

@@ -76,5 +76,24 @@ TEST(OpsCommand, RefusesARankThatIsNotThere) {
   EXPECT_THAT(run.err, HasSubstr("no rank 4"));
 }
 
+TEST(OpsCommand, ShowsTheOperatorsBelowBlocks) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kOperators);
+  const std::vector<std::string> words{"ops",    scenario, "--schedule",    "1f1b",
+                                       "--rank", "0",      "--granularity", "operator"};
+  const Outcome run = longhaul_run(words);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("0F0 qkv"));
+  EXPECT_THAT(run.out, HasSubstr("0F0 attention"));
+  EXPECT_THAT(run.out, HasSubstr("0B3 qkv.wgrad"));
+  EXPECT_THAT(run.out, HasSubstr("optimizer of chunk 0"));
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const auto answer = longhaul_run(as_json).json();
+  EXPECT_EQ(answer["granularity"], "operator");
+  EXPECT_EQ(answer["ranks"][0]["lanes"][0]["ops"][1]["operator"], "attention");
+  EXPECT_EQ(answer["ranks"][0]["lanes"][0]["ops"][1]["layer"], -1);
+}
+
 }  // namespace
 }  // namespace longhaul::test

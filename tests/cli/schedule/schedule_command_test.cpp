@@ -329,5 +329,31 @@ TEST(Planning, TheSolverShowsItsProof) {
   EXPECT_EQ(record["gap"], 0.0);
 }
 
+TEST(ScheduleCommand, ExportsOperatorsOfPlansAndRefusesThemInFilesOfBlocks) {
+  const TempDir dir;
+  const std::string scenario = dir.write("s.toml", kOperators);
+  const auto run = [&](const std::string& format, const std::string& granularity) {
+    return longhaul_run({"schedule", scenario, "--schedule", "1f1b", "--format", format, "--out",
+                         dir.path(granularity + "." + format), "--granularity", granularity});
+  };
+  ASSERT_EQ(run("goal", "block").code, 0);
+  const Outcome goal = run("goal", "operator");
+  ASSERT_EQ(goal.code, 0) << goal.err;
+  const auto computations = [&](const std::string& file) {
+    const std::string text = file_text(dir.path(file));
+    int count = 0;
+    for (std::size_t at = text.find("calc "); at != std::string::npos;
+         at = text.find("calc ", at + 1))
+      ++count;
+    return count;
+  };
+  EXPECT_GT(computations("operator.goal"), computations("block.goal"));
+  for (const char* format : {"longhaul", "pytorch"}) {
+    const Outcome refused = run(format, "operator");
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("orders blocks (a schedule does)"));
+  }
+}
+
 }  // namespace
 }  // namespace longhaul::test

@@ -41,13 +41,13 @@ TEST_F(SimulatedTrace, WithRowsOfANewKindIsReadWithoutThem) {
     std::vector<std::uint8_t> numbers;
     for (const RowKind kind : every<RowKind>())
       kinds.emplace_back(to_string(kind), static_cast<std::uint8_t>(kind));
-    kinds.emplace_back("barrier", std::uint8_t{15});
+    kinds.emplace_back("barrier", std::uint8_t{40});
     for (const TimelineRow& row : trace::read_trace(trace_).predicted.rows)
-      numbers.push_back(row.kind == RowKind::W ? std::uint8_t{15}
+      numbers.push_back(row.kind == RowKind::W ? std::uint8_t{40}
                                                : static_cast<std::uint8_t>(row.kind));
     testing::BrokenFile{trace_}.replace_kinds("predicted/kind", kinds, numbers);
   }
-  const std::string note = " rows of kind 15 (barrier) are left out";
+  const std::string note = " rows of kind 40 (barrier) are left out";
   const Outcome checked = longhaul_run({"check", trace_});
   EXPECT_EQ(checked.code, 0) << checked.out;
   EXPECT_THAT(checked.out, HasSubstr(note));

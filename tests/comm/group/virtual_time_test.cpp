@@ -87,8 +87,8 @@ public:
   void decide_first() override {
     const Request first = *first_request();
     std::erase(open_, first);
-    decided_.push_back(first.second);
-    ++doorbells_[first.second];
+    decided_.push_back(first.op);
+    ++doorbells_[first.op];
   }
 
 private:
@@ -104,10 +104,10 @@ TEST(VirtualTime, DecidesAtTheEndOfAnInstantByReadiness) {
   live(4, 0, [&](int rank, Doorbells& doorbells) {
     OneAtATime arbiter{doorbells, open, decided};
     if (rank == 0) virtual_clock()->add(arbiter);
-    if (rank == 1) open.emplace_back(900ns, 1);
-    if (rank == 2) open.emplace_back(800ns, 2);
+    if (rank == 1) open.push_back({Arbiter::Step::request, 900, 0, 1});
+    if (rank == 2) open.push_back({Arbiter::Step::request, 800, 0, 2});
     if (rank == 3) sleep(doorbells[3], now() + 1h);
-    if (rank == 3) open.emplace_back(850ns, 3);
+    if (rank == 3) open.push_back({Arbiter::Step::request, 850, 0, 3});
     if (rank == 0) {
       sleep(doorbells[0], now() + 50ns);
       virtual_clock()->remove(arbiter);

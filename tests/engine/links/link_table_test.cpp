@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include "engine/links/shared_mutex.hpp"
 #include "harness/profile/plan_builder.hpp"
 
 namespace longhaul::engine {
@@ -35,7 +36,7 @@ public:
       if (request && (!first || *request < *first)) first = request;
     }
     std::vector<OpId> granted;
-    if (first) table_.serve(OpId{first->second}, granted);
+    if (first) table_.serve(OpId{first->op}, granted);
     return granted;
   }
   bool granted(OpId send) { return table_.take(send, last_); }

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 using Verdict = Payloads::Verdict;
 
 constexpr std::size_t kSmall = 1000;
-constexpr std::size_t kLarge = SyntheticDataPlane::kMadeAtOnce + 12'345;
+constexpr std::size_t kLarge = kMadeAtOnce + 12'345;
 
 /// Messages of one size from rank 0 to rank 1, handed over by hand.
 class TwoPlanes {

@@ -53,5 +53,23 @@ RANKS_TEST(LinkSharing, IsNeverFasterThanItsLinks) {
   EXPECT_THAT(text, HasSubstr("beside-ring"));
 }
 
+// Two senders on one link are on two hosts there, which lease it by messages; only where the offset
+// of their clocks is known.
+RANKS_TEST(LinkSharing, IsMeasuredBetweenHosts) {
+  NEEDS_RANKS(4);
+  engine::Ranks apart{engine::WatchdogOptions{std::chrono::seconds{60}}, 1};
+  engine::Checks checks;
+  LinkSettings settings{3, 1_MiB, 4_KiB};
+  EXPECT_TRUE(measure_sharing({5ms}, apart, settings, checks).empty());
+  settings.clock_offset = Duration::zero();
+  const auto measured = measure_sharing({5ms}, apart, settings, checks);
+  EXPECT_EQ(checks.wrong(), 0);
+  ASSERT_EQ(measured.size(), 4U);
+  if (!apart.is_first()) return;
+  for (const SharingMeasurement& each : measured)
+    for (const double sample : each.samples_ns)
+      EXPECT_GE(sample, 0.98 * static_cast<double>(each.expected.count())) << to_string(each.test);
+}
+
 }  // namespace
 }  // namespace longhaul::harness

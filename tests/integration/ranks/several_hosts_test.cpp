@@ -1,5 +1,4 @@
 // Several hosts, pretended on one machine: no doorbells between them, but polling.
-#include "base/error.hpp"
 #include "comm/group/clock_sync.hpp"
 #include "device/cpu_devices.hpp"
 #include "engine/engine.hpp"
@@ -73,15 +72,95 @@ RANKS_TEST(SeveralHosts, OfOneKernelShareItsClock) {
   EXPECT_EQ(clock.error, Duration::zero());
 }
 
-RANKS_TEST(SeveralHosts, DoNotShareALink) {
+/// Ranks of two hosts that send over one link, each of them `messages`.
+class SharedByHosts {
+public:
+  explicit SharedByHosts(int messages) {
+    for (int i = 0; i < messages; ++i)
+      for (const int from : {0, half()})
+        sends_.push_back(
+            builder_.message(from, half() + 1, kTransfer, 1ms, Bytes{1}, {"link a>b"}).send);
+    plan_ = builder_.build();
+  }
+  static constexpr Duration kTransfer = 10ms;
+  static int half() { return (OnRanks::ranks().count() + 1) / 2; }
+  [[nodiscard]] Plan& plan() { return plan_; }
+  [[nodiscard]] OpId send(std::size_t number) const { return builder_.id(sends_[number]); }
+
+  /// Plays iterations; of the last one the spans of all sends, in the order in which they began.
+  /// The hosts are one, so that they are on one clock.
+  void play(int iterations, std::optional<Duration> clock_offset) {
+    engine::Ranks apart{engine::WatchdogOptions{60s}, half()};
+    device::TimedDevice device;
+    engine::EngineOptions options;
+    options.clock_offset = clock_offset;
+    apart.watchdog().watch(&plan_, 10s);
+    engine::Engine engine{plan_, apart, device, options};
+    engine::IterationResult sums;
+    for (int i = 0; i < iterations; ++i) {
+      const engine::IterationResult result = engine.run(i);
+      sums.checks += result.checks;
+      sums.lease += result.lease;
+      sums.times = result.times;
+    }
+    const comm::Communicator& world = apart.world();
+    wrong = world.sum(sums.checks.wrong() + apart.transport().unclaimed());
+    leases = world.sum(sums.lease.leases);
+    by_words = world.sum(sums.lease.by_words);
+    words_longest = Duration{world.maximum(sums.lease.words_longest.count())};
+    spans.clear();
+    for (std::size_t i = 0; i < sends_.size(); ++i) {
+      const bool mine = plan_.rank_of(send(i)) == apart.self();
+      const OpTime time = mine ? sums.times[index(send(i))] : OpTime{};
+      spans.push_back({Duration{world.sum(time.start.count())},
+                       Duration{world.sum(time.end.count())}, send(i)});
+    }
+    std::ranges::sort(spans, {}, &Span::start);
+  }
+  struct Span {
+    Duration start{}, end{};
+    OpId send{};
+  };
+  std::vector<Span> spans;
+  std::int64_t wrong = 0, leases = 0, by_words = 0;
+  Duration words_longest{};
+
+private:
+  harness::PlanBuilder builder_{"shared", OnRanks::ranks().count()};
+  std::vector<harness::PlanBuilder::Handle> sends_;
+  Plan plan_;
+};
+
+RANKS_TEST(SeveralHosts, TakeTurnsOnALinkThatTheyShare) {
   NEEDS_RANKS(4);
-  engine::Ranks apart{engine::WatchdogOptions{60s}, half()};
-  harness::PlanBuilder b{"shared", apart.count()};
-  (void)b.message(0, 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
-  (void)b.message(half(), 1, 1ms, 1ms, Bytes{1}, {"link a>b"});
-  const Plan plan = b.build();
-  device::TimedDevice device;
-  EXPECT_THROW((engine::Engine{plan, apart, device, {}}), Error);
+  for (const std::optional<Duration> offset :
+       {std::optional{Duration::zero()}, std::optional<Duration>{}}) {
+    SharedByHosts hosts{3};
+    hosts.play(2, offset);
+    EXPECT_EQ(hosts.wrong, 0);
+    EXPECT_EQ(hosts.leases, 12);
+    EXPECT_EQ(hosts.by_words, 6) << "those of the host that does not keep it";
+    EXPECT_GT(hosts.words_longest, Duration::zero());
+    for (std::size_t i = 1; i < hosts.spans.size(); ++i)
+      EXPECT_GE(hosts.spans[i].start, hosts.spans[i - 1].end) << "one holds it at a time";
+    EXPECT_GE(hosts.spans.back().end - hosts.spans.front().start,
+              6 * SharedByHosts::kTransfer - 5 * SharedByHosts::kTransfer / 50)
+        << "credit is 2% of each at most";
+  }
+}
+
+// The other host's message was ready first and is the second in the order.
+RANKS_TEST(SeveralHosts, KeepAStatedOrderOfALinkThatTheyShare) {
+  NEEDS_RANKS(4);
+  SharedByHosts hosts{2};
+  for (Resource& resource : hosts.plan().resources)
+    if (resource.name == "link a>b")
+      resource.order = {hosts.send(1), hosts.send(0), hosts.send(2), hosts.send(3)};
+  hosts.play(3, Duration::zero());
+  EXPECT_EQ(hosts.wrong, 0);
+  std::vector<OpId> order;
+  for (const auto& span : hosts.spans) order.push_back(span.send);
+  EXPECT_EQ(order, (std::vector{hosts.send(1), hosts.send(0), hosts.send(2), hosts.send(3)}));
 }
 
 RANKS_TEST(SeveralHosts, NeedNoLeaseOverTheNetworkAsItIs) {

@@ -73,6 +73,21 @@ TEST_F(BrokenRuns, ARankKilledInASend) {
   expect_resumable(words({"--iterations", "3"}), 3);
 }
 
+// Rank 1 sends 4 gradients, then the first step of its stage's all-gather.
+TEST_F(BrokenRuns, ARankKilledInAStepOfACollective) {
+  std::string text = kFourStages;
+  text.replace(text.find("stages = 4"), 10, "stages = 2\nreplicas = 2");
+  text.replace(text.find("stages = [0, 1]"), 15, "replicas = [0]");
+  text.replace(text.find("stages = [2, 3]"), 15, "replicas = [1]");
+  write_scenario(text);
+  EXPECT_THAT(run(4, words({"--iterations", "3", "--fault", "kill@1:send4:1"})),
+              AnyOf(kKilled, kFailed));
+  EXPECT_THAT(output(), HasSubstr("the run ends: rank 1 is gone (killed or crashed), last started: "
+                                  "rank 1 (west, stage 1, replica 0): send of step 0 of all-gather "
+                                  "to rank 3"));
+  expect_readable(1);
+}
+
 TEST_F(BrokenRuns, ARankKilledWhileItWritesItsRows) {
   EXPECT_THAT(run(4, words({"--iterations", "3", "--fault", "kill@0:write0:1"})),
               AnyOf(kKilled, kFailed));

@@ -26,12 +26,16 @@ TEST_F(RunsTest, AGoodRunLeavesARecordAndATraceThatValidates) {
     EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
     const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
     EXPECT_EQ(trace.measured.rows.size(), 2 * trace.predicted.rows.size());
-    EXPECT_THAT(output(), HasSubstr("four: 4 ranks, payload 64 KiB of 1 MiB, time_scale 1; "
+    EXPECT_THAT(output(), HasSubstr("four: 4 ranks, sent 64 KiB of 1 MiB, time_scale 1; "
                                     "measured, " +
                                     std::string{comm} + "\n"));
     EXPECT_THAT(output(), HasSubstr("machine: load "));
     const nlohmann::json found = record();
     EXPECT_EQ(found["message_bytes"], 1 << 20);
+    EXPECT_EQ(found["payload_bytes"], 64 << 10);
+    EXPECT_EQ(found["sent"]["messages"],
+              (nlohmann::json{{"sent_bytes", 64 << 10}, {"nominal_bytes", 1 << 20}}));
+    EXPECT_EQ(found["sent"]["whole"], false);
     const auto& load = found["environment"]["load_average"];
     EXPECT_GE(load["during"][0], load["before"][0]);
     EXPECT_GE(load["during"][0], load["after"][0]);
@@ -274,7 +278,32 @@ TEST_F(RunsTest, WithoutEmulationItSaysWhatIsCompared) {
   EXPECT_EQ(record()["network"], "as it is");
   EXPECT_EQ(record()["predicted_for"], "the links of the scenario");
   EXPECT_THAT(trace::read_trace(out() + "/trace.h5").info.environment,
-              HasSubstr(R"("emulate":"off")"));
+              AllOf(HasSubstr(R"("emulate":"off")"), HasSubstr(R"("text":"1 MiB sent whole")")));
+}
+
+/// Messages between stages and steps of collectives: all of them, or what was asked for.
+TEST_F(RunsTest, WithoutEmulationItSendsWholeMessages) {
+  const std::vector<std::string> options{
+      "--schedule", "1f1b",  "--iterations", "1",     "--emulate",
+      "off",        "--out", out(),          "--set", "parallel.replicas=2"};
+  ASSERT_EQ(run(8, options), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("four: 8 ranks, 1 MiB sent whole; collectives: 512 KiB sent "
+                                  "whole, time_scale 1"));
+  EXPECT_EQ(record()["sent"]["whole"], true);
+  EXPECT_EQ(record()["sent"]["collectives"]["sent_bytes"], 512 << 10) << "halves of the weights";
+  EXPECT_EQ(record()["payload_bytes"], 1 << 20);
+  EXPECT_EQ(record()["schedules"][0]["check"], "ok");
+  std::filesystem::remove_all(out());
+  std::vector<std::string> capped = options;
+  capped.insert(capped.end(), {"--payload", "100KiB"});
+  ASSERT_EQ(run(8, capped), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("sent 100 KiB of 1 MiB; collectives: sent 100 KiB of 512 KiB"));
+  EXPECT_EQ(record()["schedules"][0]["check"], "ok");
+}
+
+TEST_F(RunsTest, PayloadsThatTakeTooMuchMemoryAreRefused) {
+  EXPECT_EQ(run(4, {"--schedule", "1f1b", "--payload", "1GiB", "--set", "costs.message=1TiB"}), 2);
+  EXPECT_THAT(output(), AllOf(HasSubstr("--payload 1 GiB: messages take"), HasSubstr("Give less")));
 }
 
 }  // namespace

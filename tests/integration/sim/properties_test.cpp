@@ -12,6 +12,7 @@
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
+#include "support/order_of_time.hpp"
 #include "support/report_of_plan.hpp"
 
 namespace longhaul {
@@ -209,11 +210,39 @@ TEST(SimulateProperties, EqualsTheReferenceOnRandomInstances) {
               << name << " seed " << seed << " "
               << to_text(plan, OpId{static_cast<std::uint32_t>(i)});
         expect_sound(plan, times);
+        ASSERT_EQ(testing::difference_in_order_of_time(plan, times), "")
+            << name << " seed " << seed;
         ++simulated;
       }
     }
   }
   EXPECT_EQ(simulated, 150 * 7 * 2);
+}
+
+// Each collective one op of each member, on links that messages share; and orders that greedy
+// generators decide.
+TEST(SimulateProperties, EqualsOrderOfTimeWithWholeCollectivesAndEveryGenerator) {
+  int simulated = 0;
+  for (std::uint64_t seed = 5000; seed < 5060; ++seed) {
+    Random random{seed};
+    Scenario scenario = random_scenario(random);
+    scenario.memory.budget = 2;
+    for (const schedule::Generator& generator : schedule::generators()) {
+      const Result<Schedule> schedule = schedule::try_generate(generator, scenario);
+      if (!schedule) continue;
+      const auto alone = [](const plan::Collective& collective) {
+        return Duration{std::ssize(collective.members) * 37};
+      };
+      const Result<Plan> plan = plan::try_lower(*schedule, scenario, Arrangement::decoupled, alone);
+      if (!plan) continue;
+      const Result<OpTimes> times = sim::try_simulate(*plan);
+      if (!times) continue;
+      ASSERT_EQ(testing::difference_in_order_of_time(*plan, *times), "")
+          << schedule->name << " seed " << seed;
+      ++simulated;
+    }
+  }
+  EXPECT_GT(simulated, 400);
 }
 
 // With a link per pair, waiting for the other side can only add time.
@@ -269,6 +298,7 @@ TEST(SimulateProperties, StatingTheServedOrderOnEveryLinkChangesNothing) {
     state_served_orders(plan, free);
     for (const Resource& resource : plan.resources) orders += resource.order.size() > 1 ? 1 : 0;
     const OpTimes ordered = sim::simulate(plan);
+    ASSERT_EQ(testing::difference_in_order_of_time(plan, ordered), "") << "seed " << seed;
     for (std::size_t i = 0; i < free.size(); ++i) {
       ASSERT_EQ(ordered[i].end, free[i].end)
           << "seed " << seed << " " << to_text(plan, OpId{static_cast<std::uint32_t>(i)});

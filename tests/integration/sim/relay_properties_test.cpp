@@ -11,6 +11,7 @@
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "support/cells.hpp"
+#include "support/order_of_time.hpp"
 #include "support/report_of_plan.hpp"
 #include "trace/validate/check_rows.hpp"
 
@@ -108,10 +109,12 @@ TEST_P(RelayProperties, RunUnderAllLimitsAndGiveValidRows) {
   const Plan plan = plan::lower(schedule, scenario);
   Timeline timeline;
   plan::append_rows(timeline, plan, sim::simulate(plan), 0);
+  EXPECT_EQ(testing::difference_in_order_of_time(plan, sim::simulate(plan)), "");
   trace::Diagnostics findings;
   trace::check_rows(timeline, "predicted", 0, findings);
   EXPECT_EQ(findings.texts(), std::vector<std::string>{});
-  EXPECT_NO_THROW((void)sim::simulate(plan::lower_pooled(schedule, scenario)));
+  const Plan pooled = plan::lower_pooled(schedule, scenario);
+  EXPECT_EQ(testing::difference_in_order_of_time(pooled, sim::simulate(pooled)), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RelayProperties, ::testing::Range(0, 60));

@@ -7,6 +7,7 @@
 #include "plan/lowering/lower.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
+#include "support/order_of_time.hpp"
 #include "support/weather.hpp"
 
 namespace longhaul {
@@ -156,6 +157,7 @@ TEST(WeatherProperties, FollowsFromSeedAndTimeAlone) {
     const WeatherInstance instance = random_weather_instance(seed);
     const plan::Weather weather{instance.plan, instance.scenario};
     const OpTimes first = sim::simulate(instance.plan, {&weather, 5, 1us});
+    EXPECT_EQ(testing::difference_in_order_of_time(instance.plan, first, {&weather, 5, 1us}), "");
     // Another object, asked for other iterations first, backwards, twice.
     const plan::Weather other{instance.plan, instance.scenario};
     (void)sim::simulate(instance.plan, {&other, 9, 7us});

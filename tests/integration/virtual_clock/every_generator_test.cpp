@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "plan/lowering/lower.hpp"
+#include "plan/rewrite/expand.hpp"
+#include "plan/rewrite/with_operators.hpp"
 #include "plan/rows.hpp"
 #include "played_plan.hpp"
 #include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 #include "support/cells.hpp"
+#include "support/operators.hpp"
 #include "support/plans.hpp"
 #include "support/weather.hpp"
 
@@ -43,6 +46,10 @@ class EveryGenerator : public ::testing::TestWithParam<Arrangement> {
 protected:
   template <typename Each>
   int for_each_plan(const Scenario& scenario, Each&& each) {
+    return for_each_schedule(scenario, [&](const Schedule&, const Plan& plan) { each(plan); });
+  }
+  template <typename Each>
+  int for_each_schedule(const Scenario& scenario, Each&& each) {
     int plans = 0;
     for (const schedule::Generator& generator : schedule::generators()) {
       const auto schedule = schedule::try_generate(generator, scenario);
@@ -50,7 +57,7 @@ protected:
       const auto plan = plan::try_lower(*schedule, scenario, GetParam());
       if (!plan) continue;
       SCOPED_TRACE(generator.name);
-      each(*plan);
+      each(*schedule, *plan);
       ++plans;
     }
     return plans;
@@ -105,6 +112,19 @@ TEST_P(EveryGenerator, TakesItWithTheCollectivesOfReplicas) {
     scenario.parallel.gradient_sync = sync;
     EXPECT_EQ(expect_equal(scenario), all_generators()) << to_string(sync);
   }
+}
+
+TEST_P(EveryGenerator, TakesItWithOperatorsBelowItsBlocks) {
+  Scenario scenario = two_sites(2);
+  scenario.parallel.gradient_sync = GradientSync::zero1;
+  scenario.costs.optimizer.assign(4, Duration{50});
+  testing::cut_by(testing::operators_of({10, 20, 30, 40, 50, 60, 70, 80, 90}), scenario);
+  const int plans = for_each_schedule(scenario, [&](const Schedule& schedule, const Plan& plan) {
+    const Plan shared = plan::with_operators(plan, schedule, scenario).or_throw();
+    for (const Plan& each : {shared, plan::expand(shared)})
+      EXPECT_EQ(difference(each, play(each).front().times, sim::simulate(each)), "");
+  });
+  EXPECT_EQ(plans, all_generators());
 }
 
 TEST_P(EveryGenerator, TakesItWithSlowDevices) {

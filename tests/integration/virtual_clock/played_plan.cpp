@@ -44,6 +44,7 @@ engine::EngineOptions options_of(const VirtualRun& run) {
   options.payload = Bytes{256};  // an inbox keeps them: no send waits for its receive
   options.credit = run.credit;
   options.run = run.blocks;
+  options.streams = run.streams;
   return options;
 }
 
@@ -71,7 +72,10 @@ private:
 class PlayedRank {
 public:
   PlayedRank(const Plan& plan, const VirtualRun& run)
-      : plan_{plan}, options_{options_of(run)}, late_{run.latest} {
+      : plan_{plan},
+        options_{options_of(run)},
+        ranks_{engine::WatchdogOptions{}, run.ranks_per_host},
+        late_{run.latest} {
     if (run.hop > Duration::zero())
       ranks_.carry_payloads_by(std::make_unique<comm::DelayedTransport>(
           ranks_.world(), ranks_.host_transport(), run.hop));
@@ -97,9 +101,35 @@ public:
       for (std::size_t i = 0; i < played.size(); ++i) played[i].begin = results[i].weather_age;
     ranks_.world().barrier();  // before buffers go
   }
+  void play_stream(comm::VirtualTime& time, const plan::Stream& stream, PlayedStream& played) {
+    ranks_.world().barrier();
+    {
+      const comm::VirtualTime::Member member{time, static_cast<int>(ranks_.self())};
+      int next = 0;
+      engine_->run_stream(stream, 0, [&](const engine::IterationResult& result) {
+        EXPECT_EQ(result.iteration, next++);
+        note(result, played.iterations[static_cast<std::size_t>(result.iteration)]);
+      });
+      EXPECT_EQ(next, stream.iterations);
+    }
+    if (ranks_.is_first()) played.most_live_iterations = engine_->most_live_iterations();
+    ranks_.world().barrier();  // before buffers go
+  }
   [[nodiscard]] std::int64_t wrong() const { return wrong_; }
 
 private:
+  void note(const engine::IterationResult& result, OpResults& all) {
+    wrong_ += result.checks.wrong();
+    const OpRange mine = ops_of_rank(plan_, ranks_.self());
+    for (std::uint32_t i = mine.first; i < mine.first + mine.count; ++i) {
+      if (!result.outcomes.empty()) all.outcomes[i] = result.outcomes[i];
+      if (!result.versions.empty()) all.versions[i] = result.versions[i];
+      if (all.outcomes[i] == Outcome::skipped || all.outcomes[i] == Outcome::undrawn) continue;
+      all.times[i] = result.times[i];
+      for (Duration* stamp : {&all.times[i].ready, &all.times[i].start, &all.times[i].end})
+        *stamp -= kStart;
+    }
+  }
   void note(const engine::IterationResult& result, TimePoint began, PlayedByEngine& played) {
     wrong_ += result.checks.wrong();
     played.ends[index(ranks_.self())] = {result.end.seen - began, result.end.shadow - began};
@@ -114,7 +144,7 @@ private:
 
   const Plan& plan_;
   engine::EngineOptions options_;
-  engine::Ranks ranks_{engine::WatchdogOptions{}};
+  engine::Ranks ranks_;
   device::TimedDevice device_;
   LateDevice late_;
   std::optional<engine::Engine> engine_;
@@ -165,6 +195,27 @@ std::vector<PlayedByEngine> play(const Plan& plan, const plan::WeatherOfIteratio
   comm::run_thread_ranks(ranks, [&] {
     PlayedRank rank{plan, run};
     rank.play(time, at, played);
+    wrong += rank.wrong();
+  });
+  EXPECT_EQ(wrong, 0);
+  return played;
+}
+
+PlayedStream play_stream(const Plan& plan, const plan::Stream& stream, const VirtualRun& run) {
+  const int ranks = static_cast<int>(plan.ranks.size());
+  comm::VirtualTime time{ranks, kStart, run.order_seed};
+  const std::size_t ops = plan.ops.size();
+  PlayedStream played;
+  played.iterations.resize(
+      static_cast<std::size_t>(stream.iterations),
+      {OpTimes(ops), std::vector<Outcome>(ops, Outcome::ran), std::vector<std::int32_t>(ops, -1)});
+  std::atomic<std::int64_t> wrong = 0;
+  const OnOneCore here;
+  comm::run_thread_ranks(ranks, [&] {
+    VirtualRun streaming = run;
+    streaming.streams = true;
+    PlayedRank rank{plan, streaming};
+    rank.play_stream(time, stream, played);
     wrong += rank.wrong();
   });
   EXPECT_EQ(wrong, 0);

@@ -18,6 +18,8 @@ struct VirtualRun {
   std::uint64_t order_seed = 0;  ///< see VirtualTime
   Run blocks{};                  ///< noise and stragglers
   Duration credit{};             ///< what begins late stays late
+  bool streams = false;          ///< the engine is made for streams
+  int ranks_per_host = 0;        ///< several hosts of so many are pretended; 0: one
   Duration latest{};  ///< ends of blocks are seen late, by a time drawn from the op's id up to this
 };
 
@@ -33,6 +35,14 @@ struct PlayedByEngine {
 [[nodiscard]] std::vector<PlayedByEngine> play(const Plan& plan,
                                                const plan::WeatherOfIteration& at = {},
                                                const VirtualRun& run = {});
+
+struct PlayedStream {
+  std::vector<OpResults> iterations;  ///< of all ops; times from the start of the stream
+  std::size_t most_live_iterations = 0;
+};
+/// Plays a stream of a plan likewise.
+[[nodiscard]] PlayedStream play_stream(const Plan& plan, const plan::Stream& stream,
+                                       const VirtualRun& run = {});
 
 /// Empty where the engine's times are the simulator's to the nanosecond, and each op is bound by
 /// what the simulator says, or by another op whose event came in the same instant (or by `any`);

@@ -1,5 +1,6 @@
 #include "random_plans.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "base/index.hpp"
@@ -23,14 +24,21 @@ Duration random_time(Random& random) {
 void add_links(Scenario& scenario, int datacenters, Random& random) {
   for (int from = 0; from < datacenters; ++from) {
     scenario.datacenters.push_back({fmt::format("dc{}", from), {}});
+    bool has_levels = false;  // the datacenter then has no link to itself
     if (random.between(0, 1) == 0) {
       NodeInterfaces nodes{DatacenterId{from}, static_cast<int>(random.between(1, 3)),
                            random_rate(random), random_rate(random)};
       if (random.between(0, 1) == 0) nodes.internal = random_rate(random);
+      if (random.between(0, 1) == 0) {
+        nodes.device = random_rate(random);
+        nodes.device_latency = random_time(random);
+        if (!nodes.internal.is_unlimited()) nodes.internal_latency = random_time(random);
+        has_levels = true;
+      }
       scenario.nodes.push_back(nodes);
     }
     for (int to = 0; to < datacenters; ++to) {
-      if (from == to && random.between(0, 1) == 0) continue;
+      if (from == to && (has_levels || random.between(0, 1) == 0)) continue;
       Link link{DatacenterId{from}, DatacenterId{to}, random_time(random), random_rate(random),
                 static_cast<Sharing>(random.between(0, 1))};
       if (from != to && random.between(0, 2) == 0) {
@@ -68,6 +76,35 @@ Scenario random_scenario(Random& random) {
   for (Bytes& message : scenario.costs.message) message = Bytes{random_time(random).count()};
   for (Bytes& weights : scenario.costs.weights) weights = Bytes{random_time(random).count() * 3};
   return scenario;
+}
+
+void add_rank_layout(Scenario& scenario, Random& random) {
+  const Scenario before = scenario;
+  Parallel& parallel = scenario.parallel;
+  parallel.tensor = static_cast<int>(random.between(1, 2));
+  for (std::int64_t i = random.between(0, 5); i > 0; --i)
+    std::ranges::next_permutation(parallel.order);
+  if (random.between(0, 1) == 0) {
+    parallel.gradient_sync = GradientSync::zero3;
+    parallel.replicas = static_cast<int>(random.between(1, 4));
+    const auto halves = parallel.replicas % 2 == 0 && random.between(0, 1) == 0;
+    parallel.shard = halves ? parallel.replicas / 2 : parallel.replicas;
+  }
+  scenario.placement.clear();
+  for (const Rank rank : ids<Rank>(scenario.training_ranks())) {
+    const RankPlace place = scenario.place_of(rank);
+    const ReplicaId like{number(place.replica) % before.parallel.replicas};
+    scenario.placement.push_back(before.datacenter_of(before.rank(like, place.stage)));
+  }
+  if (random.between(0, 1) == 0) return;
+  parallel.microbatches = 0;
+  for (const ReplicaId replica : scenario.replica_ids()) {
+    scenario.replica_costs.push_back(scenario.costs);
+    for (Duration& time : scenario.replica_costs.back().forward) time = random_time(random);
+    parallel.replica_microbatches.push_back(
+        parallel.stages * static_cast<int>(random.between(1, 2)) * (1 + number(replica) % 2));
+    parallel.microbatches = std::max(parallel.microbatches, parallel.replica_microbatches.back());
+  }
 }
 
 void add_weather(Scenario& scenario, Random& random) {

@@ -10,6 +10,10 @@ namespace longhaul::testing {
 /// are few and short, so that much begins and ends in the same instants; some are 0.
 [[nodiscard]] Scenario random_scenario(Random& random);
 
+/// Up to two ranks a stage in a drawn order, sharded weights, replicas of other costs and counts of
+/// microbatches. No DP-cells afterwards.
+void add_rank_layout(Scenario& scenario, Random& random);
+
 /// Traces, outages, jitter and losses for its links.
 void add_weather(Scenario& scenario, Random& random);
 

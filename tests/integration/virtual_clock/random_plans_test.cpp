@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
+#include "engine/links/lease_homes.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "played_plan.hpp"
@@ -16,6 +17,7 @@
 namespace longhaul {
 namespace {
 
+using testing::add_rank_layout;
 using testing::add_weather;
 using testing::difference;
 using testing::play;
@@ -61,6 +63,21 @@ TEST(RandomPlans, TakeThePredictedTime) {
     });
   }
   EXPECT_GT(plans, 400);
+}
+
+TEST(RandomPlans, TakeItWithAnyLayoutOfRanks) {
+  int plans = 0;
+  for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Scenario scenario = random_scenario(random);
+    add_rank_layout(scenario, random);
+    plans += for_drawn_plans(scenario, random, 3, [&](const Plan& plan) {
+      const OpTimes played = play(plan, {}, run_of(seed)).front().times;
+      EXPECT_EQ(difference(plan, played, sim::simulate(plan)), "");
+    });
+  }
+  EXPECT_GT(plans, 150);
 }
 
 TEST(RandomPlans, TakeItUnderWeather) {
@@ -174,6 +191,39 @@ TEST(RandomPlans, TakeItWithACostAHop) {
     });
   }
   EXPECT_GT(plans, 200);
+}
+
+/// Some ranks' sends hold a link or an interface that ranks of another host hold too.
+bool leases_between_hosts(const Plan& plan, int ranks_per_host) {
+  std::vector<Rank> hosts;
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)
+    hosts.push_back(Rank{static_cast<int>(rank) / ranks_per_host * ranks_per_host});
+  const std::vector<Rank> homes = engine::find_lease_homes(plan, hosts).home;
+  return std::ranges::any_of(homes, [](Rank home) { return home != kNone<Rank>; });
+}
+
+// Links that hosts share are leased by messages, which by this clock take no time: it is the same.
+TEST(RandomPlans, TakeItOnSeveralHosts) {
+  int plans = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Scenario scenario = random_scenario(random);
+    for (Link& link : scenario.links)
+      if (random.between(0, 1) == 0) link.sharing = Sharing::datacenter;
+    for_drawn_plans(scenario, random, 3, [&](const Plan& drawn) {
+      Plan plan = drawn;
+      if (random.between(0, 2) == 0) state_orders(plan, random);
+      VirtualRun run = run_of(seed);
+      run.ranks_per_host = static_cast<int>(random.between(1, 3));
+      run.iterations = 2;
+      if (!leases_between_hosts(plan, run.ranks_per_host)) return;
+      ++plans;
+      for (const auto& iteration : play(plan, {}, run))
+        EXPECT_EQ(difference(plan, iteration.times, sim::simulate(plan)), "");
+    });
+  }
+  EXPECT_GT(plans, 100);
 }
 
 TEST(RandomPlans, TakeItInCells) {

@@ -104,6 +104,10 @@ TEST(ExportGoal, RemarksOnTheSimulatorsParameters) {
   scenario = spread(scenario, 2, Duration{50}, Duration{});
   for (Link& link : scenario.links) link.sharing = Sharing::datacenter;
   EXPECT_THAT(remarks(GoalSimulator::atlahs), Contains(HasSubstr("share a link")));
+  EXPECT_THAT(remarks(GoalSimulator::atlahs),
+              ::testing::Not(Contains(HasSubstr("beside messages"))));
+  scenario.overlap.wan = 2;
+  EXPECT_THAT(remarks(GoalSimulator::atlahs), Contains(HasSubstr("beside messages")));
 }
 
 TEST(ExportGoal, KeepsCommunicationOffTheProcessorThatComputes) {

@@ -202,5 +202,46 @@ TEST(BidirectionalPlan, NoMessageLeavesItsCopy) {
   EXPECT_EQ(sends, 2 * 2 * 4);  // 2 boundaries, both ways, 4 microbatches
 }
 
+TEST(ShardedWeights, AreGatheredInTheirGroupAndSummedOverTheCopies) {
+  Scenario scenario = synchronised(2, 2, 4, GradientSync::zero3);
+  scenario.parallel.shard = 2;
+  scenario.costs.weights.assign(2, Bytes{9});
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
+  using enum CollectiveKind;
+  // Stage 0 lies on ranks 0, 2, 4, 6. Its last gradient comes after stage 1's.
+  EXPECT_THAT(
+      groups_of(plan),
+      ElementsAre(
+          Group{all_gather, 0, {0, 2}, Bytes{9}}, Group{all_gather, 0, {4, 6}, Bytes{9}},
+          Group{all_gather, 1, {1, 3}, Bytes{9}}, Group{all_gather, 1, {5, 7}, Bytes{9}},
+          Group{reduce_scatter, 0, {0, 2}, Bytes{9}}, Group{reduce_scatter, 0, {4, 6}, Bytes{9}},
+          Group{all_reduce, 0, {0, 4}, Bytes{5}}, Group{all_reduce, 0, {2, 6}, Bytes{4}},
+          Group{reduce_scatter, 1, {1, 3}, Bytes{9}}, Group{reduce_scatter, 1, {5, 7}, Bytes{9}},
+          Group{all_reduce, 1, {1, 5}, Bytes{5}}, Group{all_reduce, 1, {3, 7}, Bytes{4}}));
+}
+
+TEST(ShardedWeights, OverAllReplicasAreTreatedAsZero1TreatsThem) {
+  const Scenario scenario = synchronised(2, 3, 3, GradientSync::zero1);
+  Scenario sharded = scenario;
+  sharded.parallel.gradient_sync = GradientSync::zero3;
+  sharded.parallel.shard = 3;
+  const Schedule schedule = schedule::generate("1f1b", scenario);
+  EXPECT_EQ(groups_of(lower(schedule, sharded)), groups_of(lower(schedule, scenario)));
+}
+
+TEST(TensorRanks, SynchroniseWithThoseOfTheirPlaceAlone) {
+  Scenario scenario = uniform_scenario(2, 2);
+  scenario.parallel.replicas = 2;
+  scenario.parallel.tensor = 2;
+  scenario.parallel.gradient_sync = GradientSync::all_reduce;
+  scenario = spread(scenario, 2, Duration{100}, Duration{50});
+  const Plan plan = lower(schedule::generate("gpipe", scenario), scenario);
+  using enum CollectiveKind;
+  EXPECT_THAT(
+      groups_of(plan),
+      ElementsAre(Group{all_reduce, 0, {0, 4}, 8_MiB}, Group{all_reduce, 0, {1, 5}, 8_MiB},
+                  Group{all_reduce, 1, {2, 6}, 8_MiB}, Group{all_reduce, 1, {3, 7}, 8_MiB}));
+}
+
 }  // namespace
 }  // namespace longhaul::plan

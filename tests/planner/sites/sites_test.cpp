@@ -47,6 +47,12 @@ TEST(Sites, TakeStagesAsAlgorithm1Says) {
   EXPECT_THAT(stages_of(*greedy_placement(inventory, order, 20)), ElementsAre(30, 30));
 }
 
+TEST(Sites, RefuseBlocksThatSlowBesideMessages) {
+  Scenario two = test::sites_scenario(60, 60, {600, 600}, 10ms, Bandwidth{5e9}, 2);
+  two.overlap.wan = 1.1;
+  EXPECT_THAT(failure_of([&] { (void)GpuInventory{two}; }), HasSubstr("has an [overlap]"));
+}
+
 // Section 6.3: DC-set 2 with C = 4 uses all GPUs, more stages where there are more.
 TEST(Sites, GiveLargerDatacentersMoreStages) {
   const Scenario set =
@@ -128,6 +134,16 @@ TEST(Algorithm1, AllReduceIsARingInsideTheDatacenter) {
   // 2 * 3/4 of 8 MiB at 100 Gbps.
   EXPECT_EQ(all_reduce_inside(inventory, DatacenterId{0}, StageId{0}, 4),
             2 * (Bytes{8 << 20} * 3 / 4 / Bandwidth{100e9}));
+  Scenario levels = scenario;
+  std::erase_if(levels.links, [](const Link& link) { return link.from == link.to; });
+  levels.nodes = {{.datacenter = DatacenterId{0},
+                   .gpus = 2,
+                   .egress = {},
+                   .ingress = {},
+                   .internal = Bandwidth{100e9},
+                   .internal_latency = 3ms}};
+  EXPECT_EQ(all_reduce_inside(GpuInventory{levels}, DatacenterId{0}, StageId{0}, 4),
+            6 * 3ms + 2 * (Bytes{8 << 20} * 3 / 4 / Bandwidth{100e9}));
 }
 
 TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
@@ -173,6 +189,19 @@ TEST(Algorithm1, RefusesWhatCannotBePlanned) {
   unknown.datacenters[1].gpus.reset();
   EXPECT_THAT(failure_of([&] { const GpuInventory inventory{unknown}; }),
               HasSubstr("datacenter.dcb.gpus"));
+  const Scenario plain = test::sites_scenario(6, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
+  const auto refusal_of = [&](const auto& change) {
+    Scenario changed = plain;
+    change(changed);
+    return failure_of([&] { const GpuInventory inventory{changed}; });
+  };
+  EXPECT_THAT(refusal_of([](Scenario& s) { s.parallel.tensor = 2; }),
+              HasSubstr("parallel.tensor = 2"));
+  EXPECT_THAT(refusal_of([](Scenario& s) {
+                s.parallel.replica_microbatches = {2, 3};
+              }),
+              HasSubstr("differ in costs, speeds or microbatches"));
+  EXPECT_THAT(refusal_of([](Scenario& s) { s.services.emplace_back(); }), HasSubstr("[[service]]"));
 }
 
 TEST(Cost, IsCountedByHand) {

@@ -92,26 +92,5 @@ TEST(Layers, ThatCannotBeAreRefused) {
   EXPECT_EQ(said("\"balanced\""), "accepted");
 }
 
-TEST(Speed, OfAStageIsThatOfAllItsReplicas) {
-  const std::string text = R"([costs]
-forward = "1ms"
-[parallel]
-stages = 2
-replicas = 2
-microbatches = 4
-gradient_sync = "none"
-[[datacenter]]
-name = "west"
-replicas = [0]
-[[datacenter]]
-name = "east"
-replicas = [1]
-speed = 2
-)";
-  EXPECT_THAT(complaint(text), AllOf(StartsWith("s.toml:11:1: stage 0 has replicas in west"),
-                                     HasSubstr("in east (speed 2)")));
-  EXPECT_EQ(complaint(text, {"datacenter.speed=2"}), "accepted");
-}
-
 }  // namespace
 }  // namespace longhaul::scenario

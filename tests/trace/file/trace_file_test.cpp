@@ -199,10 +199,15 @@ TEST(TraceFile, SaysWhereItCannotWrite) {
               AllOf(HasSubstr(file.string()), HasSubstr("No such file")));
 }
 
-/// Writes in a child whose files may not grow beyond `limit_bytes`; its exit code.
+/// Writes in a child whose files may not grow beyond `limit_bytes`, its log neither; its exit code.
 int exit_code_with_file_limit(rlim_t limit_bytes, const std::function<void()>& call) {
+  const testing::ScratchDirectory scratch;
+  const std::string log = scratch.path() / "log";
+  std::ofstream{log} << std::string(20'000, '.');
   const pid_t child = fork();
   if (child == 0) {
+    if (freopen(log.c_str(), "a", stderr) == nullptr) _exit(3);
+    setvbuf(stderr, nullptr, _IONBF, 0);
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{limit_bytes, limit_bytes};
     setrlimit(RLIMIT_FSIZE, &limit);

@@ -155,7 +155,7 @@ TEST_F(Validate, ReadsTheFillValueOfTheFile) {
 /// A newer program has a kind of rows that this one does not know.
 class NewKind : public Validate {
 protected:
-  static constexpr int kNumber = 15;
+  static constexpr int kNumber = 40;
 
   /// Rows of `which` get the new kind; the file names it, or does not.
   void corrupt(const std::function<bool(const TimelineRow&)>& which, const char* named) {
@@ -188,7 +188,7 @@ TEST_F(NewKind, IsLeftOutAndTold) {
   EXPECT_EQ(trace.measured.left_out.front().rows, gone);
   EXPECT_EQ(overview_of(file_).measured_rows, kept.size());
   EXPECT_THAT(overview_of(file_).notes,
-              ElementsAre(fmt::format("measured: {} rows of kind 15 (barrier) are left out (this "
+              ElementsAre(fmt::format("measured: {} rows of kind 40 (barrier) are left out (this "
                                       "program does not know it).",
                                       gone)));
   std::vector<TimelineRow> second = kept;
@@ -204,13 +204,13 @@ TEST_F(NewKind, WithoutRowsIsNoNote) {
 
 TEST_F(NewKind, ThatTheFileDoesNotNameIsAFault) {
   corrupt([](const TimelineRow& row) { return row.op == 5; }, nullptr);
-  EXPECT_THAT(problems(), Contains(HasSubstr("has kind 15")));
+  EXPECT_THAT(problems(), Contains(HasSubstr("has kind 40")));
 }
 
 TEST_F(NewKind, OfAllRowsLeavesNone) {
   corrupt([](const TimelineRow&) { return true; }, "\x1B[1m\xFF");
   EXPECT_THAT(problems(), IsEmpty());
-  EXPECT_THAT(overview_of(file_).notes, ElementsAre(HasSubstr("kind 15 (?[1m?)")));
+  EXPECT_THAT(overview_of(file_).notes, ElementsAre(HasSubstr("kind 40 (?[1m?)")));
   EXPECT_THAT(read_trace(file_).measured.rows, IsEmpty());
 }
 

@@ -137,8 +137,8 @@ TEST(MergeStream, LeavesOutIterationsWithKindsThatItDoesNotKnow) {
     write_hosts(scratch.path(), all, iteration, {{0, 1, 2, 3}});
   const auto corrupt = [](const std::filesystem::path& file, const char* name, std::size_t rows) {
     const hdf5::Silence silence;
-    testing::BrokenFile{file}.replace_kinds(name, {{"barrier", std::uint8_t{15}}},
-                                            std::vector<std::uint8_t>(rows, 15));
+    testing::BrokenFile{file}.replace_kinds(name, {{"barrier", std::uint8_t{40}}},
+                                            std::vector<std::uint8_t>(rows, 40));
   };
   corrupt(scratch.path() / "segment.0.1.0+4.h5", "measured/kind", all.rows.size() / 2);
   EXPECT_EQ(merged(scratch.path()).measured.rows.back().iteration, 0);
@@ -147,7 +147,7 @@ TEST(MergeStream, LeavesOutIterationsWithKindsThatItDoesNotKnow) {
     (void)merge_run(scratch.path());
     FAIL() << "merged";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("rows of kind 15 (barrier) are left out"));
+    EXPECT_THAT(error.what(), HasSubstr("rows of kind 40 (barrier) are left out"));
   }
 }
 

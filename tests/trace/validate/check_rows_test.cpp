@@ -91,7 +91,7 @@ TEST(CheckRows, FindsWhatSchema3DoesNotAllow) {
   EXPECT_THAT(about(&TimelineRow::slice, -1), Contains(HasSubstr("slice -1 of 1")));
   EXPECT_THAT(about(&TimelineRow::slices, 0), Contains(HasSubstr("slice 0 of 0")));
   EXPECT_THAT(about(&TimelineRow::outcome, 2), IsEmpty());
-  EXPECT_THAT(about(&TimelineRow::outcome, 3), Contains(HasSubstr("outcome 3")));
+  EXPECT_THAT(about(&TimelineRow::outcome, 5), Contains(HasSubstr("outcome 5")));
   EXPECT_THAT(about(&TimelineRow::outcome, 256), Contains(HasSubstr("outcome 256")));
   EXPECT_THAT(about(&TimelineRow::outcome, -1), Contains(HasSubstr("outcome -1")));
 }
@@ -105,7 +105,7 @@ TEST(CheckRows, AllowsBoundsByOpsThatWereLeftOut) {
   EXPECT_THAT(after(without_op_5), Contains(HasSubstr("bound by op 5 (no such op)")));
   EXPECT_THAT(after([&](Timeline& t) {
                 without_op_5(t);
-                t.left_out = {{15, "barrier", 2}};
+                t.left_out = {{40, "barrier", 2}};
               }),
               Not(Contains(HasSubstr("no such op"))));
 }

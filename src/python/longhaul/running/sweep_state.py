@@ -14,6 +14,7 @@ from pathlib import Path
 from longhaul.errors import Failure
 from longhaul.records import is_finished, read_record
 from longhaul.running import tools
+from longhaul.scenario_text import without_overrides
 
 SWEEP_FILE = "sweep.json"
 INPUT_SUFFIX = ".input.json"
@@ -109,7 +110,8 @@ def is_whole(file, wanted):
         return False
     asked = kept.get("asked", {})
     text = asked.get("scenario", wanted["scenario"]) if isinstance(asked, dict) else None
-    if not isinstance(text, str) or not text.startswith(wanted["scenario"]):  # --set stands after it
+    begins = without_overrides(wanted["scenario"])  # the run's own --set stands after it
+    if not isinstance(text, str) or not text.startswith(begins):
         tools.say(f"  {file} is damaged (not the scenario that its point was begun with); the point is "
                   "done anew")
         return False

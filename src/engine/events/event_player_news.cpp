@@ -1,0 +1,231 @@
+// What ranks tell each other of ops; versions and sources, which follow from it.
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "engine/events/event_player.hpp"
+
+namespace longhaul::engine {
+
+/// Who hears of which op: those whose ops depend on it, and all ranks with a source.
+void EventPlayer::find_listeners() {
+  const comm::HostRanks& host_ranks = state_.host_ranks;
+  const Rank self = host_ranks.self();
+  std::map<std::pair<Rank, Rank>, bool> pairs;  // tells, hears
+  const auto add = [&](OpId op, Rank to) {
+    const Rank from = plan_.rank_of(op);
+    if (from == to) return;
+    pairs[{from, to}] = true;
+    if (from != self) return;
+    auto& ranks = listeners_[op];
+    if (std::ranges::find(ranks, to) == ranks.end()) ranks.push_back(to);
+  };
+  for (const plan::FarDependency& far : plan_.extras.far) add(far.before, plan_.rank_of(far.op));
+  has_sources_ = !plan_.extras.sources.empty();
+  std::set<Rank> with_windows;
+  for (const plan::OpWindow& window : plan_.extras.windows)
+    with_windows.insert(plan_.rank_of(window.op));
+  for (std::int32_t r = 0; r < std::ssize(plan_.ranks); ++r) {
+    if (facts_.listeners[to_size(r)] != 0)
+      for (std::uint32_t id = 0; id < plan_.ops.size(); ++id) add(OpId{id}, Rank{r});
+    if (!with_windows.contains(Rank{r})) continue;
+    for (std::int32_t from = 0; from < std::ssize(plan_.ranks); ++from)
+      if (from != r) pairs[{Rank{from}, Rank{r}}] = true;
+    if (Rank{r} != self) told_of_begins_.push_back(Rank{r});
+  }
+  for (const auto& [pair, tells] : pairs) {
+    if (pair.first == self && !host_ranks.is_local(pair.second)) distant_.push_back(pair.second);
+    if (pair.second != self || host_ranks.is_local(pair.first)) continue;
+    distant_news_.push_back(std::make_unique<NewsFrom>());
+    distant_news_.back()->rank = pair.first;
+  }
+}
+
+/// Through the board to ranks of this host, to others by a message each.
+void EventPlayer::publish(OpNews::Kind kind, OpId op, int iteration, TimePoint at) {
+  const std::vector<Rank>* ranks = &told_of_begins_;
+  if (kind != OpNews::Kind::begun) {
+    if (listeners_.empty()) return;
+    const auto found = listeners_.find(op);
+    if (found == listeners_.end()) return;
+    ranks = &found->second;
+  }
+  const OpNews news{at.count(), static_cast<std::uint32_t>(op), iteration, kind, 0};
+  bool on_board = false;
+  for (const Rank rank : *ranks) {
+    if (!state_.host_ranks.is_local(rank)) {
+      send_news(rank, news);
+      continue;
+    }
+    if (!std::exchange(on_board, true)) board_.publish(news);
+    state_.host_ranks.ring_doorbell(rank);
+  }
+}
+
+void EventPlayer::send_news(Rank to, const OpNews& news) {
+  auto kept = std::make_unique<OpNews>(news);
+  const auto bytes = std::as_bytes(std::span{kept.get(), 1});
+  news_out_[state_.transport.send(to, state_.tags.leases().to_home, bytes)] = std::move(kept);
+  state_.transport.ring_doorbell(to);
+}
+
+void EventPlayer::receive_news(Rank from) {
+  const auto other =
+      std::ranges::find(distant_news_, from, [](const auto& each) { return each->rank; });
+  expected_news_[state_.transport.receive(from, state_.tags.leases().to_home,
+                                          std::as_writable_bytes(std::span{&(*other)->news, 1}))] =
+      other->get();
+}
+
+bool EventPlayer::hear(TimePoint at) {
+  board_.read(heard_);
+  if (heard_.empty()) return false;
+  for (const OpNews& news : heard_) heed(news, at, true);
+  heard_.clear();
+  return true;
+}
+
+/// Stamps of another host's clock say nothing here: it counts from when it is seen.
+void EventPlayer::heed(const OpNews& news, TimePoint at, bool same_clock) {
+  const TimePoint when = same_clock ? TimePoint{news.at_ns} : at;
+  moves_ = true;
+  if (news.kind == OpNews::Kind::begun) return begin_windows(news.iteration, when);
+  if (news.kind == OpNews::Kind::quiet) return (void)end_waiting_sources(at);
+  const bool skipped = news.kind == OpNews::Kind::skipped;
+  if (facts_.waits_for_ranks && news.iteration >= live_.oldest())
+    remote_[news.iteration][OpId{news.op}] = {skipped, when};
+  if (!skipped) note_end(OpId{news.op}, news.iteration, when);
+}
+
+/// An op of any rank has ended: for sources and versions.
+void EventPlayer::note_end(OpId op, int iteration, TimePoint at) {
+  sources_.add({op, iteration, at - began_});
+  if (facts_.watched.empty() || facts_.watched[index(op)] == 0) return;
+  std::vector<int>& ended = ended_[op];
+  ended.insert(std::ranges::upper_bound(ended, iteration), iteration);
+  // A version is of the iteration itself or of the latest one: older ones are not asked for.
+  const auto old = std::ranges::lower_bound(ended, live_.oldest() - facts_.reach_of_versions);
+  if (old - ended.begin() > 1) ended.erase(ended.begin(), old - 1);
+}
+
+/// Windows of an iteration count from now on.
+void EventPlayer::begin_windows(int iteration, TimePoint at) {
+  if (iteration < live_.oldest() || !begun_.emplace(iteration, at).second) return;
+  moves_ = true;
+  for (LaneState& lane : lanes_)
+    for (const OpInstance* const op : lane.waiting)
+      if (op->iteration == iteration && op->stage == Stage::admitted) expect_give_up(*op, at);
+}
+
+/// All that ends in this instant has ended.
+void EventPlayer::meet_versions() {
+  for (OpInstance* const op : unmet_) {
+    for (const plan::FarDependency& far : facts_.far_of(op->op)) {
+      if (far.strength == plan::Strength::strong) continue;
+      const std::vector<int>& ended = ended_[far.before];
+      const auto next = std::ranges::upper_bound(ended, op->iteration - far.iterations_back);
+      op->version = next == ended.begin() ? -1 : *std::prev(next);
+      live_.settle(*op);
+    }
+  }
+  unmet_.clear();
+}
+
+/// Can nothing move here unless another rank says something?
+bool EventPlayer::is_quiet() {
+  return timers_.empty() && in_progress_ == 0 && !first_request() && decided_.empty() && !moves_;
+}
+
+/// Nothing happens any more on any rank of this host: sources that wait for an end have drawn their
+/// last. The first rank to see it tells the others that have sources.
+bool EventPlayer::rest(TimePoint at) {
+  if (!has_sources_ || !is_quiet()) return false;
+  board_.set_quiet(true);
+  if (std::exchange(told_activity_, activity_) != activity_) {
+    for (const Rank rank : state_.host_ranks.local())
+      if (facts_.listeners[index(rank)] != 0 && rank != state_.host_ranks.self())
+        state_.host_ranks.ring_doorbell(rank);
+  }
+  const auto waits = [](const SourceEntries::Entry& entry) {
+    return entry.state == SourceEntries::State::for_end;
+  };
+  if (std::ranges::none_of(sources_.entries(), waits) || !board_.all_quiet()) return false;
+  board_.set_quiet(false);
+  board_.publish({at.count(), 0, 0, OpNews::Kind::quiet, 0});
+  for (const Rank rank : state_.host_ranks.local())
+    if (facts_.listeners[index(rank)] != 0) state_.host_ranks.ring_doorbell(rank);
+  return end_waiting_sources(at);
+}
+
+bool EventPlayer::end_waiting_sources(TimePoint at) {
+  bool ended = false;
+  for (SourceEntries::Entry& entry : sources_.entries()) {
+    if (entry.state != SourceEntries::State::for_end) continue;
+    end_source_iteration(entry, at);
+    ended = true;
+  }
+  if (ended) ++activity_;
+  return ended;
+}
+
+bool EventPlayer::ask_source(SourceEntries::Entry& entry, TimePoint at) {
+  LaneState& lane = lanes_[place_[index(entry.lane)]];
+  if (lane.iteration < 0) begin_iteration(lane);
+  const plan::Decision decision = sources_.ask(entry, at - began_, lane.iteration);
+  moves_ = true;
+  if (const auto* drawn = std::get_if<plan::Draw>(&decision)) {
+    draw(entry, drawn->op, at);
+  } else if (const auto* wait = std::get_if<plan::WaitUntil>(&decision)) {
+    if (began_ + wait->time <= at && virtual_clock() != nullptr)
+      fail(
+          "the source of lane \"{}\" waits until {} ns at {} ns (that is over). Let it wait for a "
+          "later time, or for an end.",
+          plan_.lanes[index(entry.lane)].name, wait->time.count(), (at - began_).count());
+    entry.state = SourceEntries::State::until;
+    entry.until = began_ + wait->time;
+    timers_.push({entry.until, Timer::Kind::wake, kNone<OpId>, -1});
+  } else if (std::holds_alternative<plan::WaitForEnd>(decision)) {
+    entry.state = SourceEntries::State::for_end;
+  } else {
+    end_source_iteration(entry, at);
+  }
+  return true;
+}
+
+void EventPlayer::draw(SourceEntries::Entry& entry, OpId op, TimePoint at) {
+  LaneState& lane = lanes_[place_[index(entry.lane)]];
+  const std::size_t first = index(plan_.lanes[index(entry.lane)].first);
+  const std::size_t place = index(op) - first;
+  if (index(op) < first || place >= lane.count || entry.taken[place])
+    fail(
+        "the source of lane \"{}\" draws op {}, which {}. A source draws each op of its lane once "
+        "an iteration.",
+        plan_.lanes[index(entry.lane)].name, index(op),
+        index(op) < first || place >= lane.count ? "is not on that lane" : "it has drawn before");
+  entry.taken[place] = true;
+  OpInstance& drawn = live_.at(op, lane.iteration);
+  if (drawn.stage == Stage::skipped) {  // it depends on one that does not run
+    entry.state = SourceEntries::State::due;
+    return;
+  }
+  entry.state = SourceEntries::State::busy;
+  entry.drawn = &drawn;
+  lane.waiting.push_back(&drawn);
+  admit(drawn, at);
+}
+
+/// What was not drawn will not run; the lane's next iteration begins.
+void EventPlayer::end_source_iteration(SourceEntries::Entry& entry, TimePoint at) {
+  LaneState& lane = lanes_[place_[index(entry.lane)]];
+  const auto first = static_cast<std::uint32_t>(index(plan_.lanes[index(entry.lane)].first));
+  for (std::uint32_t k = 0; k < lane.count; ++k)
+    if (!entry.taken[k]) skip(live_.at(OpId{first + k}, lane.iteration), Outcome::undrawn, at);
+  entry.taken.assign(lane.count, false);
+  entry.state = begin_iteration(lane) ? SourceEntries::State::due : SourceEntries::State::over;
+  moves_ = true;
+}
+
+}  // namespace longhaul::engine

@@ -1,0 +1,290 @@
+// An op from when its lane reaches it to its end.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "engine/events/event_player.hpp"
+#include "plan/rows.hpp"
+
+namespace longhaul::engine {
+
+void EventPlayer::admit(OpInstance& op, TimePoint at) {
+  op.stage = Stage::admitted;
+  op.cause = {began_, kNone<OpId>, BoundKind::start};
+  op.time.ready = began_;
+  const OpKind kind = plan_.op(op.op).kind;
+  if (kind == OpKind::send || kind == OpKind::recv) open_message(op);
+  expect_give_up(op, at);
+}
+
+/// Brings an admitted op as far as it goes.
+bool EventPlayer::bring(OpInstance& op, TimePoint at) {
+  bool moved = false;
+  if (op.stage == Stage::admitted) moved = post(op, at);
+  if (op.stage == Stage::posted) moved = ask(op, at) || moved;
+  return moved;
+}
+
+/// Once all before it has ended it is ready, or will be at a known time. Where some of that does
+/// not run, nor does it: it sees so once those that it names before have started.
+bool EventPlayer::post(OpInstance& op, TimePoint at) {
+  bool waits = false;
+  TimePoint ready = began_;
+  Cause cause = op.cause;
+  const auto look = [&](OpId before, Stage stage, TimePoint ended, TimePoint due) {
+    if (stage == Stage::skipped) return skip(op, Outcome::skipped, at), false;
+    waits = waits || stage != Stage::ended;
+    if (waits) return stage >= Stage::served;
+    ready = std::max(ready, ended);
+    cause.raise(due, before, BoundKind::dependency);
+    return true;
+  };
+  for (const OpId before : plan_.after_of(op.op)) {
+    const OpInstance& other = live_.at(before, op.iteration);
+    if (!look(before, other.stage, other.time.end, other.cause.until))
+      return op.stage == Stage::skipped;
+  }
+  for (const plan::FarDependency& far : facts_.far_of(op.op)) {
+    const int from = op.iteration - far.iterations_back;
+    if (far.strength == plan::Strength::weak || from < 0) continue;
+    Stage stage = Stage::away;
+    TimePoint ended{}, due{};
+    if (live_.is_mine(far.before)) {
+      const OpInstance& other = live_.at(far.before, from);
+      stage = other.stage;
+      ended = other.time.end;
+      due = other.cause.until;
+    } else if (const RemoteEnd* const found = remote_end(far.before, from)) {
+      stage = found->skipped ? Stage::skipped : Stage::ended;
+      ended = due = found->at;
+    }
+    if (!look(far.before, stage, ended, due)) return op.stage == Stage::skipped;
+  }
+  if (waits) return false;
+  if (facts_.is_optional(op.op)) {
+    if (const auto window = facts_.windows.find(op.op); window != facts_.windows.end()) {
+      const auto begun = begun_.find(op.iteration);
+      if (begun == begun_.end()) return false;
+      ready = std::max(ready, begun->second + window->second.not_before);
+      cause.raise(ready, kNone<OpId>, BoundKind::start);
+    }
+  }
+  op.time.ready = ready;
+  op.cause = cause;
+  op.stage = Stage::posted;
+  if (plan_.op(op.op).kind == OpKind::recv) {
+    note(op.op, comm::OpEvent::posted);
+    if (facts_.with_word[index(plan_.op(op.op).lane)]) tell_sender(op, false, at);
+  }
+  return true;
+}
+
+/// A posted op asks for what it holds, or starts, where that is its lane's alone.
+bool EventPlayer::ask(OpInstance& op, TimePoint at) {
+  const Op& own = plan_.op(op.op);
+  if (own.kind == OpKind::recv) return false;
+  TimePoint from = op.time.ready;
+  if (own.kind == OpKind::send && facts_.needs_go_ahead(own, plan_)) {
+    if (op.other_ready == kNever) return false;
+    from = std::max(from, op.other_ready);
+    op.cause.raise(op.other_ready, OpId{own.match}, BoundKind::rendezvous);
+  }
+  const bool alone = facts_.access_of(own) == Access::own;
+  if (alone) from = std::max(from, op.other_lane);
+  if (from > at) {
+    if (op.wakes != from) set_timer(from, Timer::Kind::wake, op);
+    op.wakes = from;
+    return false;
+  }
+  if (!alone) {
+    op.stage = Stage::arrived;
+    asked_.push_back(&op);
+    return true;
+  }
+  LaneState& lane = lane_of(op.op);
+  if (lane.busy) return false;
+  op.cause.raise(lane.free, lane.last,
+                 own.kind == OpKind::send ? BoundKind::resource : BoundKind::lane);
+  start(op, at, at);
+  return true;
+}
+
+/// When it starts is fixed: now, or later by a timer.
+void EventPlayer::start(OpInstance& op, TimePoint start, TimePoint at) {
+  LaneState& lane = lane_of(op.op);
+  op.stage = Stage::served;
+  op.time.start = start;
+  ++in_progress_;
+  moves_ = true;
+  if (lane.way == Way::in_turn ||
+      (lane.way == Way::pool && lane.serve == Serve::order && !facts_.is_optional(op.op))) {
+    lane.last_start = std::max(lane.last_start, start);
+    lane.last = op.op;
+  }
+  if (lane.way == Way::in_turn && facts_.access_of(plan_.op(op.op)) == Access::own)
+    lane.busy = true;
+  leave(op);
+  const Duration later = std::max(Duration::zero(), start - at);
+  if (plan_.op(op.op).kind == OpKind::send) tell_receiver(op, later, false);
+  if (later > Duration::zero())
+    set_timer(start, Timer::Kind::begin, op);
+  else
+    begin_op(op, at);
+}
+
+void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
+  op.time.start = at;
+  op.time.bound_by = op.cause.by;
+  op.time.bound_kind = op.cause.kind;
+  note(op.op, comm::OpEvent::started);
+  if (!facts_.windows.empty() && !facts_.is_optional(op.op) && !begun_.contains(op.iteration)) {
+    begin_windows(op.iteration, at);
+    publish(OpNews::Kind::begun, op.op, op.iteration, at);
+  }
+  for (const plan::FarDependency& far : facts_.far_of(op.op)) {
+    if (far.strength == plan::Strength::strong) continue;
+    live_.expect_more(op);
+    unmet_.push_back(&op);
+  }
+  const Op& own = plan_.op(op.op);
+  if (own.kind == OpKind::recv) return;
+  const bool strikes = state_.fault_op == op.op &&
+                       state_.options.fault->iteration == first_iteration_ + op.iteration;
+  if (strikes) inject_fault(*state_.options.fault);
+  if (own.kind == OpKind::send) return send_payload(op, at);
+  const double factor =
+      plan::block_time_factor(state_.options.run, plan_.ranks[index(plan_.rank_of(op.op))].device,
+                              op.op, first_iteration_ + op.iteration);
+  const Duration duration = scaled(duration_of(op.op, op.iteration), factor);
+  const TimePoint begin = state_.begin_at(op.cause, at, duration);
+  running_.push_back({&op, begin + duration});
+  device_.start(op.op, begin, duration);
+}
+
+void EventPlayer::end(OpInstance& op, TimePoint due, TimePoint at) {
+  op.stage = Stage::ended;
+  --in_progress_;
+  op.time.end = at;
+  op.cause.until = due;
+  note(op.op, comm::OpEvent::ended);
+  state_.host_ranks.mine().progress.store(at.count(), std::memory_order_relaxed);
+  moves_ = true;
+  LaneState& lane = lane_of(op.op);
+  if (plan_.op(op.op).kind != OpKind::recv) {
+    if (lane.way == Way::in_turn) {
+      lane.busy = false;
+      lane.free = due;
+    }
+    if (op.holds) let_go(op, due);
+    if (lane.way == Way::sourced)
+      if (auto* const entry = sources_.of_lane(lane.id); entry->drawn == &op) {
+        entry->drawn = nullptr;
+        entry->state = SourceEntries::State::due;
+      }
+  }
+  if (const auto window = facts_.windows.find(op.op);
+      window != facts_.windows.end() && window->second.deadline != plan::kNoDeadline &&
+      due > begun_.at(op.iteration) + window->second.deadline)
+    op.outcome = Outcome::late;
+  if (op.message != nullptr) close(op);
+  note_end(op.op, op.iteration, at);
+  publish(OpNews::Kind::ended, op.op, op.iteration, at);
+  live_.settle(op);
+}
+
+void EventPlayer::skip(OpInstance& op, Outcome outcome, TimePoint at) {
+  if (op.stage >= Stage::served) return;
+  const Op& own = plan_.op(op.op);
+  const bool message = own.kind == OpKind::send || own.kind == OpKind::recv;
+  if (message && op.message == nullptr) open_message(op);
+  if (op.stage == Stage::arrived) forget_asked(op);
+  op.stage = Stage::skipped;
+  op.outcome = outcome;
+  op.time = {};
+  moves_ = true;
+  leave(op);
+  if (own.kind == OpKind::send) tell_receiver(op, {}, true);
+  if (own.kind == OpKind::recv && facts_.with_word[index(own.lane)]) tell_sender(op, true, at);
+  if (message) close(op);
+  LaneState& lane = lane_of(op.op);
+  if (lane.way == Way::sourced)
+    if (auto* const entry = sources_.of_lane(lane.id); entry->drawn == &op) {
+      entry->drawn = nullptr;
+      entry->state = SourceEntries::State::due;
+    }
+  publish(OpNews::Kind::skipped, op.op, op.iteration, at);
+  live_.settle(op);
+}
+
+/// Of a lane that is not in turn, `op` starts or will not run: what waited for it goes on.
+void EventPlayer::leave(OpInstance& op) {
+  LaneState& lane = lane_of(op.op);
+  if (lane.way != Way::pool || op.iteration != lane.iteration) return;
+  --lane.open_all;
+  if (!facts_.is_optional(op.op)) --lane.open_mandatory;
+  if (lane.awaited == &op) lane.awaited = nullptr;
+  moves_ = true;
+}
+
+/// The nanosecond after the last in which it could start: it is given up then.
+void EventPlayer::expect_give_up(const OpInstance& op, TimePoint at) {
+  const auto window = facts_.windows.find(op.op);
+  if (window == facts_.windows.end() || window->second.deadline == plan::kNoDeadline) return;
+  const auto begun = begun_.find(op.iteration);
+  if (begun == begun_.end()) return;
+  const Duration takes =
+      weather_.weather == nullptr ? duration_of(op.op, op.iteration) : Duration::zero();
+  const TimePoint last = begun->second + window->second.deadline - takes;
+  set_timer(std::max(last + Duration{1}, at), Timer::Kind::give_up, op);
+}
+
+void EventPlayer::give_up(OpInstance& op, TimePoint at) {
+  if (op.stage == Stage::away || op.stage >= Stage::served) return;
+  if (std::ranges::find(decided_, &op, &Decided::op) != decided_.end()) return;
+  const auto window = facts_.windows.find(op.op);
+  const auto begun = begun_.find(op.iteration);
+  if (begun == begun_.end()) return;
+  const Duration takes =
+      weather_.weather == nullptr ? duration_of(op.op, op.iteration) : Duration::zero();
+  if (at + takes > begun->second + window->second.deadline) skip(op, Outcome::skipped, at);
+}
+
+/// Would an optional op that starts then end after its deadline?
+bool EventPlayer::misses_deadline(const OpInstance& op, TimePoint start) const {
+  const auto window = facts_.windows.find(op.op);
+  if (window == facts_.windows.end() || window->second.deadline == plan::kNoDeadline) return false;
+  const bool sends = plan_.op(op.op).kind == OpKind::send;
+  const Duration takes =
+      sends ? hold_time(op.op, op.iteration, start) : duration_of(op.op, op.iteration);
+  return start + takes > begun_.at(op.iteration) + window->second.deadline;
+}
+
+const EventPlayer::RemoteEnd* EventPlayer::remote_end(OpId op, int iteration) const {
+  const auto ops = remote_.find(iteration);
+  if (ops == remote_.end()) return nullptr;
+  const auto found = ops->second.find(op);
+  return found == ops->second.end() ? nullptr : &found->second;
+}
+
+Duration EventPlayer::duration_of(OpId op, int iteration) const {
+  if (settings_.empty()) return plan_.op(op).duration;
+  const auto next = std::ranges::upper_bound(settings_, iteration, {},
+                                             [](const auto& setting) { return setting.first; });
+  return next == settings_.begin() ? plan_.op(op).duration : std::prev(next)->second[index(op)];
+}
+
+Duration EventPlayer::hold_time(OpId send, int iteration, TimePoint begin) const {
+  if (!state_.emulates()) return Duration::zero();
+  if (weather_.weather == nullptr) return duration_of(send, iteration);
+  return weather_.weather->hold(send, static_cast<std::uint64_t>(first_iteration_ + iteration),
+                                state_.conditions.age(begin));
+}
+
+Duration EventPlayer::latency(OpId recv, int iteration, TimePoint end) const {
+  if (!state_.emulates()) return Duration::zero();
+  if (weather_.weather == nullptr) return duration_of(recv, iteration);
+  return weather_.weather->latency(recv, static_cast<std::uint64_t>(first_iteration_ + iteration),
+                                   state_.conditions.age(end));
+}
+
+}  // namespace longhaul::engine

@@ -1,0 +1,269 @@
+// Lanes with several ops at a time, and ops that may not run.
+#include <algorithm>
+#include <variant>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "sim/events/event_driver_steps.hpp"
+
+namespace longhaul::sim {
+namespace {
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+}  // namespace
+
+/// Lets ops of a pool begin to wait: where the lane chooses all of an iteration, where it is an
+/// order those up to the next one that must run.
+void EventDriver::admit(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  while (state.awaited == kNoOp) {
+    if (state.next == state.end) {
+      if ((state.has_mandatory ? state.open_mandatory : state.open_all) > 0) return;
+      if (!begin_iteration(lane)) return;
+      state.open_all = state.open_mandatory = 0;
+      for (std::uint32_t id = state.next; id != state.end; ++id) {
+        if (time(id).end == kNever) continue;
+        ++state.open_all;
+        if (is_mandatory(id)) ++state.open_mandatory;
+      }
+    }
+    const std::uint32_t id = state.next++;
+    if (is_mandatory(id) && state.serve == Serve::order && time(id).end != kNever)
+      state.awaited = id;
+    admit_op(id);
+  }
+}
+
+void EventDriver::admit_op(std::uint32_t id) {
+  if (stage(id) != Stage::away || time(id).end != kPending) return;
+  stage(id) = Stage::admitted;
+  expect_give_up(id);
+  consider(id);
+}
+
+/// Brings an admitted op as far as it goes: posted, once all before it has ended; then, once its
+/// other side is, to what it holds.
+void EventDriver::consider(std::uint32_t id) {
+  if (stage(id) != Stage::admitted || time(id).end != kPending) return;
+  if (lanes_[lane_of(id)].way == Way::in_turn) {  // the head, which waited for another op's end
+    stage(id) = Stage::away;
+    if (lanes_[lane_of(id)].next == id) advance(lane_of(id));
+    return;
+  }
+  if (!post(id, static_cast<std::uint32_t>(lanes_.size()) + id)) return;
+  stage(id) = Stage::posted;
+  const Op& own = op(id);
+  if (own.kind == OpKind::compute) return access(own) == Access::request ? ask(id) : arrive(id);
+  const std::uint32_t other = other_side(id);
+  if (time(other).ready == kPending || time(other).end != kPending) return;
+  const std::uint32_t send = own.kind == OpKind::send ? id : other;
+  if (access(op(send)) == Access::own)
+    work_.push_back(lane_of(send));  // its lane is in turn, and it is the head
+  else if (access(op(send)) == Access::request)
+    ask(send);
+  else
+    arrive(send);
+}
+
+/// Of a lane that is not in turn, `id` starts or will not run: what waited for it goes on.
+void EventDriver::leave(std::uint32_t id) {
+  const std::uint32_t lane = lane_of(id);
+  LaneState& state = lanes_[lane];
+  if (state.way != Way::pool || instances_.iteration(id) != state.iteration) return;
+  --state.open_all;
+  if (is_mandatory(id)) --state.open_mandatory;
+  if (state.awaited == id) state.awaited = kNoOp;
+  work_.push_back(lane);
+}
+
+void EventDriver::skip(std::uint32_t id, Outcome outcome) {
+  if (time(id).end != kPending || stage(id) == Stage::served) return;
+  const auto waiting = static_cast<std::uint32_t>(time(id).start.count());
+  time(id) = OpTime{Duration::zero(), Duration::zero(), kNever};
+  instances_.outcomes[id] = outcome;
+  instances_.settle(id);
+  wake(waiting);
+  const std::uint32_t lane = lane_of(id);
+  if (lanes_[lane].way == Way::in_turn) {
+    if (lanes_[lane].next == id) work_.push_back(lane);
+  } else {
+    leave(id);
+  }
+  if (desk_) {
+    auto* entry = desk_->of_lane(lane);
+    if (entry != nullptr && entry->state == SourceDesk::State::busy && entry->drawn == id)
+      entry->state = SourceDesk::State::due;
+  }
+  if (op(id).kind == OpKind::send || op(id).kind == OpKind::recv)
+    skip(other_side(id), Outcome::skipped);
+}
+
+/// The rest of post(): dependencies on other iterations and ranks, and the window.
+bool EventDriver::post_rest(std::uint32_t id, std::uint32_t waiter, Bound& bound) {
+  const std::uint32_t own = instances_.op(id);
+  if (!far_.first.empty()) {
+    const int iteration = instances_.iteration(id);
+    for (std::uint32_t k = far_.first[own]; k < far_.first[own + 1]; ++k) {
+      const plan::FarDependency& far = far_.all[k];
+      if (far.strength == plan::Strength::weak || iteration < far.iterations_back) continue;
+      const auto before = static_cast<std::uint32_t>(index(far.before));
+      const std::uint32_t cause = instances_.base_of(iteration - far.iterations_back) + before;
+      if (time(cause).end < Duration::zero()) return wait_for(cause, id, waiter);
+      bound.raise(time(cause).end, before, BoundKind::dependency);
+    }
+  }
+  if (optional_.empty() || optional_[own] == 0) return true;
+  const auto window = windows_.find(own);
+  if (window == windows_.end()) return true;
+  const auto begun = begun_.find(instances_.iteration(id));
+  if (begun == begun_.end()) {
+    before_begin_[instances_.iteration(id)].push_back(id);
+    return false;
+  }
+  bound.raise(begun->second + window->second.not_before, index(kNone<OpId>), BoundKind::start);
+  return true;
+}
+
+/// Puts `waiter` at the head of the chain of what waits for `cause`, or skips `id`, which needs one
+/// that does not run. Gives back false, as post() does then. Where ops may be skipped, they wait
+/// for themselves, not their lanes for them: a lane may have gone on before the chain is woken.
+bool EventDriver::wait_for(std::uint32_t cause, std::uint32_t id, std::uint32_t waiter) {
+  if (time(cause).end == kNever) {
+    skip(id, Outcome::skipped);
+    return false;
+  }
+  const auto head = static_cast<std::uint32_t>(time(cause).start.count());
+  time(cause).start = Duration{waiter};
+  if (noted_) {
+    instances_.next_waiter[id] = head;
+    stage(id) = Stage::admitted;
+  } else {
+    lanes_[waiter].next_waiter = head;
+  }
+  return false;
+}
+
+/// The nanosecond after the last in which it could start: it is given up then.
+void EventDriver::expect_give_up(std::uint32_t id) {
+  const auto window = windows_.find(instances_.op(id));
+  if (window == windows_.end() || window->second.deadline == plan::kNoDeadline) return;
+  const auto begun = begun_.find(instances_.iteration(id));
+  if (begun == begun_.end()) return;
+  const Duration takes = at_.weather == nullptr ? duration_of(id) : Duration::zero();
+  const Duration last = begun->second + window->second.deadline - takes;
+  events_.push({std::max(last + Duration{1}, now_), id, EventKind::give_up});
+}
+
+void EventDriver::give_up(std::uint32_t id) {
+  if (stage(id) == Stage::away || stage(id) == Stage::served || time(id).end != kPending) return;
+  const auto window = windows_.find(instances_.op(id));
+  const auto begun = begun_.find(instances_.iteration(id));
+  if (begun == begun_.end()) return;
+  const Duration takes = at_.weather == nullptr ? duration_of(id) : Duration::zero();
+  if (now_ + takes > begun->second + window->second.deadline) skip(id, Outcome::skipped);
+}
+
+/// Windows of an iteration count from now on.
+void EventDriver::begin_windows(int iteration) {
+  if (!begun_.emplace(iteration, now_).second) return;
+  const auto waiting = before_begin_.extract(iteration);
+  if (!waiting.empty()) {
+    for (const std::uint32_t id : waiting.mapped())
+      work_.push_back(static_cast<std::uint32_t>(lanes_.size()) + id);
+  }
+  for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (lanes_[lane].way == Way::in_turn || !instances_.is_open(iteration)) continue;
+    for (std::uint32_t k = 0; k < plan_.lanes[lane].count; ++k) {
+      const std::uint32_t id = instances_.base_of(iteration) + k +
+                               static_cast<std::uint32_t>(index(plan_.lanes[lane].first));
+      if (stage(id) == Stage::admitted) expect_give_up(id);
+    }
+  }
+  while (begun_.size() > 1 && begun_.begin()->first < instances_.oldest())
+    begun_.erase(begun_.begin());
+}
+
+/// Asks one source that is due, where there is one.
+bool EventDriver::ask_sources() {
+  for (SourceDesk::Entry& entry : desk_->entries())
+    if (desk_->is_due(entry, now_) && ask_source(entry)) return true;
+  return false;
+}
+
+/// Gives back whether something may go on.
+bool EventDriver::ask_source(SourceDesk::Entry& entry) {
+  if (lanes_[entry.lane].iteration < 0) begin_iteration(entry.lane);
+  const plan::Decision decision = desk_->ask(entry, now_, lanes_[entry.lane].iteration);
+  bool moves = false;
+  std::visit(Overloaded{[&](const plan::Draw& drawn) { draw(entry, drawn.op), moves = true; },
+                        [&](const plan::WaitUntil& wait) {
+                          if (wait.time <= now_)
+                            fail(
+                                "the source of lane \"{}\" waits until {} ns at {} ns (that is "
+                                "over). Let it wait for a later time, or for an end.",
+                                plan_.lanes[entry.lane].name, wait.time.count(), now_.count());
+                          entry.state = SourceDesk::State::until;
+                          entry.until = wait.time;
+                          events_.push({wait.time, entry.lane, EventKind::ask_source});
+                        },
+                        [&](const plan::WaitForEnd&) { entry.state = SourceDesk::State::for_end; },
+                        [&](const plan::LaneOver&) {
+                          end_source_iteration(entry);
+                          moves = true;
+                        }},
+             decision);
+  return moves;
+}
+
+void EventDriver::draw(SourceDesk::Entry& entry, OpId op) {
+  const Lane& lane = plan_.lanes[entry.lane];
+  const std::size_t place = index(op) - index(lane.first);
+  if (index(op) < index(lane.first) || place >= lane.count || entry.taken[place])
+    fail(
+        "the source of lane \"{}\" draws op {}, which {}. A source draws each op of its lane once "
+        "an iteration.",
+        lane.name, index(op),
+        index(op) < index(lane.first) || place >= lane.count ? "is not on that lane"
+                                                             : "it has drawn before");
+  entry.taken[place] = true;
+  entry.state = SourceDesk::State::busy;
+  entry.drawn =
+      instances_.base_of(lanes_[entry.lane].iteration) + static_cast<std::uint32_t>(index(op));
+  if (time(entry.drawn).end != kPending) {  // it depends on one that does not run
+    entry.state = SourceDesk::State::due;
+    return;
+  }
+  admit_op(entry.drawn);
+}
+
+/// What was not drawn will not run; the lane's next iteration begins.
+void EventDriver::end_source_iteration(SourceDesk::Entry& entry) {
+  const Lane& lane = plan_.lanes[entry.lane];
+  const int iteration = lanes_[entry.lane].iteration;
+  for (std::uint32_t k = 0; k < lane.count && instances_.is_open(iteration); ++k)
+    if (!entry.taken[k])
+      skip(instances_.base_of(iteration) + static_cast<std::uint32_t>(index(lane.first)) + k,
+           Outcome::undrawn);
+  entry.taken.assign(lane.count, false);
+  entry.state = begin_iteration(entry.lane) ? SourceDesk::State::due : SourceDesk::State::over;
+}
+
+/// Nothing happens any more: sources that wait for something have drawn their last.
+bool EventDriver::end_sources() {
+  if (!desk_) return false;
+  bool ended = false;
+  for (SourceDesk::Entry& entry : desk_->entries()) {
+    if (entry.state != SourceDesk::State::for_end) continue;
+    end_source_iteration(entry);
+    ended = true;
+  }
+  return ended;
+}
+
+}  // namespace longhaul::sim

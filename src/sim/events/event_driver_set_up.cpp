@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "plan/check_extras.hpp"
+#include "sim/events/event_driver.hpp"
+
+namespace longhaul::sim {
+namespace {
+
+int reach_of(const Plan& plan) {
+  int reach = 0;
+  for (const plan::FarDependency& far : plan.extras.far)
+    if (far.strength == plan::Strength::strong) reach = std::max(reach, far.iterations_back);
+  return reach;
+}
+
+bool needs_notes(const Plan& plan, const plan::Stream& stream) {
+  return plan::needs_order_of_time(plan) || stream.iterations > 1 || !stream.settings.empty();
+}
+
+}  // namespace
+
+EventDriver::EventDriver(const Plan& plan, const plan::Stream& stream,
+                         const plan::WeatherOfIteration& at)
+    : plan_{plan},
+      stream_{stream},
+      at_{at},
+      noted_{needs_notes(plan, stream)},
+      instances_{plan, reach_of(plan),
+                 noted_ ? LiveIterations::Notes::kept : LiveIterations::Notes::none},
+      pool_{plan} {
+  set_up_tables();
+  for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
+    access_.push_back(access_of(plan, set));
+  set_up_lanes();
+}
+
+EventDriver::Access EventDriver::access_of(const Plan& plan, std::size_t set) const {
+  Access access = Access::own;
+  for (std::uint32_t i = plan.set_begin[set]; i < plan.set_begin[set + 1]; ++i) {
+    const Resource& resource = plan.resources[index(plan.set_items[i])];
+    if (resource.serve != Serve::order) return Access::choice;
+    if (resource.lanes > 1 || !resource.order.empty() || resource.capacity != 1)
+      access = Access::request;
+  }
+  return access;
+}
+
+void EventDriver::set_up_lanes() {
+  lanes_.resize(plan_.lanes.size());
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    const Lane& lane = plan_.lanes[i];
+    LaneState& state = lanes_[i];
+    state.serve = lane.serve;
+    if (lane.serve != Serve::order) state.way = Way::pool;
+    state.has_mandatory = optional_.empty();
+    for (std::size_t id = index(lane.first); id < index(lane.first) + lane.count; ++id) {
+      if (optional_.empty()) break;
+      if (optional_[id] == 0) state.has_mandatory = true;
+      if (optional_[id] != 0) state.way = Way::pool;
+    }
+  }
+  for (const plan::LaneSource& source : plan_.extras.sources)
+    lanes_[index(source.lane)].way = Way::sourced;
+  // What such a lane alone holds is taken by the choice of the instant, not in turn.
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].way == Way::in_turn || plan_.lanes[i].kind == OpKind::recv) continue;
+    for (std::uint32_t k = 0; k < plan_.lanes[i].count; ++k) {
+      Access& access = access_[index(plan_.ops[index(plan_.lanes[i].first) + k].resources)];
+      if (access == Access::own || plan_.lanes[i].serve != Serve::order) access = Access::choice;
+    }
+  }
+}
+
+void EventDriver::set_up_tables() {
+  const plan::PlanExtras& extras = plan_.extras;
+  if (!noted_) return;
+  const std::size_t count = plan_.ops.size();
+  busy_.resize(plan_.resources.size(), 0);
+  released_.resize(plan_.resources.size());
+  waiting_.resize(plan_.resources.size());
+  begun_[0] = Duration::zero();
+  if (!extras.windows.empty())
+    optional_ = plan::ops_that_may_not_run(plan_, plan::MayNotRun::optional);
+  for (const plan::OpWindow& window : extras.windows) windows_[number(window.op)] = window;
+  for (const plan::OpPriority& each : extras.priorities)
+    priorities_[number(each.op)] = each.priority;
+  if (!extras.far.empty()) {
+    far_.first.assign(count + 1, 0);
+    watched_.assign(count, 0);
+    far_.all = extras.far;
+    std::ranges::stable_sort(far_.all, {}, &plan::FarDependency::op);
+    for (const plan::FarDependency& far : far_.all) {
+      ++far_.first[index(far.op) + 1];
+      if (far.strength == plan::Strength::strong) continue;
+      watched_[index(far.before)] = 1;
+      reach_of_versions_ = std::max(reach_of_versions_, far.iterations_back);
+    }
+    for (std::size_t i = 1; i <= count; ++i) far_.first[i] += far_.first[i - 1];
+  }
+  if (!extras.sources.empty()) desk_ = std::make_unique<SourceDesk>(plan_);
+  if (!extras.overlap.none()) progress_ = std::make_unique<BlockProgress>(plan_);
+  for (std::size_t set = 0; progress_ && set + 1 < plan_.set_begin.size(); ++set) {
+    on_device_.push_back(0);
+    for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i)
+      if (plan_.resources[index(plan_.set_items[i])].kind == ResourceKind::device)
+        on_device_.back() = 1;
+  }
+  std::vector<Duration> durations;
+  for (const Op& op : plan_.ops) durations.push_back(op.duration);
+  for (const plan::StreamSetting& setting : stream_.settings) {
+    for (const auto& [id, duration] : setting.durations) durations[index(id)] = duration;
+    settings_.emplace_back(setting.from_iteration, durations);
+  }
+}
+
+}  // namespace longhaul::sim

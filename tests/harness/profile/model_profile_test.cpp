@@ -1,0 +1,50 @@
+#include "harness/profile/model_profile.hpp"
+
+#include <gmock/gmock.h>
+
+#include "harness/ranks/device_and_transport.hpp"
+#include "harness/records/profile_record.hpp"
+#include "support/ranks/ranks_fixture.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ModelProfiles : public OnRanks {};
+
+// Each part in turn: kinds of stages, parts of the model, messages, operators; several times where
+// it is measured in rounds.
+RANKS_TEST(ModelProfiles, TellHowFarTheyAre) {
+  harness::ProfileSettings settings;
+  settings.samples = 2;
+  settings.scenario = "--check";
+  settings.check = true;
+  const harness::ProfileInput input = harness::prepare_profile(ranks(), settings);
+  const auto math = harness::make_tensor_ops(harness::DeviceKind::cpu, ranks());
+  std::vector<int> done, totals;
+  std::vector<std::string> names;
+  const auto profile = harness::profile_model(
+      ranks(), *math, input.scenario, input.schedule,
+      {input.rule, std::chrono::seconds{60}, [&](int parts, int total, const std::string& now) {
+         done.push_back(parts);
+         totals.push_back(total);
+         names.push_back(now);
+       }});
+  ASSERT_FALSE(done.empty());
+  const auto turns = [&](std::size_t kinds) {
+    return (static_cast<int>(kinds) + ranks().count() - 1) / ranks().count();
+  };
+  const int total = turns(profile.devices.size()) + turns(profile.parts.size()) + 2;
+  EXPECT_THAT(totals, ::testing::Each(total));
+  EXPECT_TRUE(std::ranges::is_sorted(done));
+  for (int part = 0; part < total; ++part)
+    EXPECT_THAT(done, ::testing::Contains(part)) << "of " << total;
+  EXPECT_EQ(done.back(), total - 1);
+  EXPECT_THAT(names.front(), HasSubstr("round 0"));
+  EXPECT_EQ(names[names.size() - 2], "messages");
+  EXPECT_EQ(names.back(), "operators");
+}
+
+}  // namespace
+}  // namespace longhaul::testing

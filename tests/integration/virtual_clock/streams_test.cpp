@@ -1,0 +1,75 @@
+// Known times of streams on ranks, by a virtual clock.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "played_plan.hpp"
+#include "sim/simulate.hpp"
+#include "support/exchanging_replicas.hpp"
+
+namespace longhaul {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using testing::ExchangingReplicas;
+
+/// When the iterations of the stream start on ranks, in ms.
+std::vector<double> starts(const ExchangingReplicas& replicas, int iterations) {
+  std::vector<double> all;
+  for (const OpResults& each : testing::play_stream(replicas.plan, {iterations, {}}, {}).iterations)
+    all.push_back(static_cast<double>(each.times[index(replicas.first)].start.count()) / 1e6);
+  return all;
+}
+
+TEST(PlayedStreams, ExchangeWithoutStaleness) {
+  for (const auto choice : {ExchangingReplicas::Choice::link, ExchangingReplicas::Choice::lane}) {
+    EXPECT_THAT(starts({20ms, 0, Serve::deadline, choice}, 4), ElementsAre(0, 115, 230, 345));
+    EXPECT_THAT(starts({20ms, 0, Serve::arrival, choice}, 3), ElementsAre(0, 115, 230));
+    EXPECT_THAT(starts({40ms, 0, Serve::arrival, choice}, 4), ElementsAre(0, 175, 350, 525));
+    EXPECT_THAT(starts({40ms, 0, Serve::deadline, choice}, 6),
+                ElementsAre(0, 135, 300, 465, 630, 795));
+  }
+}
+
+TEST(PlayedStreams, ExchangeOneIterationLate) {
+  for (const auto choice : {ExchangingReplicas::Choice::link, ExchangingReplicas::Choice::lane}) {
+    EXPECT_THAT(starts({20ms, 1, Serve::deadline, choice}, 4), ElementsAre(0, 90, 180, 270));
+    EXPECT_THAT(starts({40ms, 1, Serve::deadline, choice}, 7),
+                ElementsAre(0, 90, 180, 270, 365, 485, 605));
+    EXPECT_THAT(starts({40ms, 1, Serve::arrival, choice}, 6),
+                ElementsAre(0, 90, 180, 295, 415, 535));
+  }
+}
+
+// Memory is bounded by how far dependencies reach back, not by the number of iterations.
+TEST(PlayedStreams, KeepFewIterationsInMemory) {
+  const ExchangingReplicas replicas{20ms, 1, Serve::deadline};
+  const auto few = testing::play_stream(replicas.plan, {20, {}}, {});
+  const auto many = testing::play_stream(replicas.plan, {2000, {}}, {});
+  EXPECT_EQ(many.most_live_iterations, few.most_live_iterations);
+  EXPECT_LE(many.most_live_iterations, 6U);
+  EXPECT_EQ(many.iterations.back().times[index(replicas.first)].start, 1999 * 90ms);
+}
+
+TEST(PlayedStreams, TakeOtherTimesFromAnIterationOn) {
+  const ExchangingReplicas replicas{20ms, 1, Serve::deadline};
+  plan::Stream stream{8, {{3, {{replicas.first, 40ms}}}}};
+  const auto played = testing::play_stream(replicas.plan, stream, {});
+  sim::simulate_stream(replicas.plan, stream, [&](const sim::StreamedIteration& done) {
+    const auto& own = played.iterations[static_cast<std::size_t>(done.iteration)];
+    for (std::size_t i = 0; i < own.times.size(); ++i)
+      EXPECT_EQ(own.times[i].end, done.results.times[i].end) << done.iteration << " op " << i;
+  });
+}
+
+// The engine plays one iteration of a plan with extras as run() does any other.
+TEST(PlayedStreams, AStreamOfOneIterationIsThePlan) {
+  const ExchangingReplicas replicas{40ms, 0, Serve::deadline};
+  const OpTimes played = testing::play(replicas.plan).front().times;
+  EXPECT_EQ(testing::difference(replicas.plan, played, sim::simulate(replicas.plan),
+                                testing::Bounds::any),
+            "");
+}
+
+}  // namespace
+}  // namespace longhaul
