@@ -75,7 +75,7 @@ ExitCode run(int argc, char** argv, const Options& options, const std::vector<Du
     if (options.json) {
       fmt::print("{}\n", record.dump(2));
     } else {
-      fmt::print("{}{}", harness::link_table(measurements),
+      fmt::print("{}{}", harness::link_table(measurements, settings),
                  harness::sharing_table(sharing, floor, settings));
     }
     if (!options.out.empty()) {

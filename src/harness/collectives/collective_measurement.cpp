@@ -9,6 +9,8 @@
 #include "engine/payloads/collective_data_plane.hpp"
 #include "harness/ranks/main.hpp"
 #include "host/machine.hpp"
+#include "plan/rewrite/beside.hpp"
+#include "sim/simulate.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -19,14 +21,32 @@ struct RankSpan {
   Duration begin = Duration::max(), end = Duration::min();
 };
 
-RankSpan span_of(const Plan& plan, Rank rank, const OpTimes& times, Duration clock_offset) {
+/// What of a plan is looked at.
+enum class Part : std::uint8_t { all, last_collective };
+
+bool is_in(Part part, const Plan& plan, const Op& op) {
+  return part == Part::all || (is_step(op) && stepped_of(op) + 1 == plan.stepped.size());
+}
+
+RankSpan span_of(const Plan& plan, Part part, Rank rank, const OpTimes& times,
+                 Duration clock_offset) {
   RankSpan span;
   const OpRange range = ops_of_rank(plan, rank);
   for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    if (!is_in(part, plan, plan.ops[i])) continue;
     span.begin = std::min(span.begin, times[i].start + clock_offset);
     span.end = std::max(span.end, times[i].end + clock_offset);
   }
   return span;
+}
+
+Duration predicted_span(const Plan& plan, Part part, const OpTimes& times) {
+  RankSpan all;
+  for (const Rank rank : ids<Rank>(static_cast<int>(plan.ranks.size()))) {
+    const RankSpan each = span_of(plan, part, rank, times, Duration::zero());
+    all = {std::min(all.begin, each.begin), std::max(all.end, each.end)};
+  }
+  return all.end - all.begin;
 }
 
 /// Rank 0 gets the time from the first begin to the last end.
@@ -41,14 +61,14 @@ double duration_of(const engine::Ranks& ranks, const RankSpan& mine) {
   return static_cast<double>((end - begin).count());
 }
 
-/// Whole messages are sent, and memory holds the vectors.
+/// Whole messages are sent, memory holds the vectors, and nothing else is sent meanwhile.
 bool adds_up(const plan::Collective& collective, const plan::CollectiveSteps& steps,
              const CollectiveSettings& settings) {
   constexpr Bytes kMost{256 << 20};
   const auto fits = [&](const plan::StepMessage& message) {
     return message.size <= settings.engine.payload;
   };
-  return settings.device == DeviceKind::cpu &&
+  return settings.device == DeviceKind::cpu && !settings.beside &&
          engine::CollectiveDataPlane::memory_of(collective) <= kMost &&
          std::ranges::all_of(steps.messages, fits);
 }
@@ -65,6 +85,10 @@ double CollectiveMeasurement::difference_without_credit_percent() const {
   return (summarize(without_credit_ns).median / predicted_ns - 1) * 100;
 }
 
+double BesideTimes::difference_percent() const {
+  return (summary.median / static_cast<double>(predicted.count()) - 1) * 100;
+}
+
 Duration CollectiveMeasurement::processor_time_of_side() const {
   const std::int64_t sides = 2 * checks.messages;
   return sides == 0 ? Duration{} : processor_time / sides;
@@ -79,12 +103,69 @@ std::int64_t CollectiveMeasurement::wrong() const {
 
 namespace {
 
+/// The collective's messages, and the pipeline beside them; predictions of both.
+Plan plan_of(const plan::Collective& collective, const Scenario& scenario,
+             const CollectiveSettings& settings, CollectiveMeasurement& measured) {
+  Plan alone = plan::lower_collective(collective, scenario).or_throw();
+  if (!settings.beside) return alone;
+  Plan both = plan::beside(settings.beside->plan, alone);
+  const OpTimes times = sim::simulate(both);
+  measured.beside = BesideTimes{.schedule = settings.beside->schedule,
+                                .alone = measured.predicted.duration,
+                                .predicted = predicted_span(both, Part::all, times)};
+  measured.predicted.duration = predicted_span(both, Part::last_collective, times);
+  return both;
+}
+
+/// The engine, iteration after iteration.
+void play(engine::Engine& engine, const Plan& plan, engine::Ranks& ranks,
+          const CollectiveSettings& settings, const engine::CollectiveDataPlane* numbers,
+          CollectiveMeasurement& measured) {
+  const Duration offset = settings.engine.clock_offset.value_or(Duration::zero());
+  for (int iteration = -settings.repetitions.warmup; iteration < settings.repetitions.iterations;
+       ++iteration) {
+    const Duration before = host::load_now().processor_time;
+    const engine::IterationResult result = engine.run(iteration);
+    measured.processor_time += host::load_now().processor_time - before;
+    measured.checks += result.checks;
+    measured.credit += result.credit;
+    if (numbers != nullptr) measured.checks.wrong_tensors += numbers->wrong_items();
+    const auto duration = [&](Part part) {
+      return duration_of(ranks, span_of(plan, part, ranks.self(), result.times, offset));
+    };
+    const double own = duration(Part::last_collective);
+    const double all = measured.beside ? duration(Part::all) : own;
+    const std::int64_t lag = ranks.world().maximum(result.end.shadow.count()) -
+                             ranks.world().maximum(result.end.seen.count());
+    if (iteration < 0 || !ranks.is_first()) continue;
+    measured.durations_ns.push_back(own);
+    if (measured.beside)
+      measured.beside->durations_ns.push_back(all);
+    else
+      measured.without_credit_ns.push_back(own + static_cast<double>(lag));
+  }
+}
+
+/// What ranks counted, summed over all of them.
+void add_up_ranks(const engine::Ranks& ranks, CollectiveMeasurement& measured) {
+  engine::Checks all;
+  all.messages = ranks.world().sum(measured.checks.messages);
+  all.corrupted = ranks.world().sum(measured.checks.wrong());
+  measured.checks = all;
+  engine::CreditUse& credit = measured.credit;
+  for (std::int64_t* const count : {&credit.ops, &credit.credited})
+    *count = ranks.world().sum(*count);
+  credit.total = Duration{ranks.world().sum(credit.total.count())};
+  credit.largest = Duration{ranks.world().maximum(credit.largest.count())};
+  measured.processor_time = Duration{ranks.world().sum(measured.processor_time.count())};
+}
+
 /// Links emulated, message by message, by the engine.
 void play_emulated(const plan::Collective& collective, const Scenario& scenario,
                    engine::Ranks& ranks, const CollectiveSettings& settings,
                    CollectiveMeasurement& measured) {
-  const Plan plan = plan::lower_collective(collective, scenario).or_throw();
-  const SteppedCollective& stepped = plan.stepped.front();
+  const Plan plan = plan_of(collective, scenario, settings, measured);
+  const SteppedCollective& stepped = plan.stepped.back();
   measured.adds_up = adds_up(collective, *stepped.steps, settings);
   for (const plan::StepMessage& message : stepped.steps->messages)
     measured.largest_message = std::max(measured.largest_message, message.size);
@@ -102,36 +183,12 @@ void play_emulated(const plan::Collective& collective, const Scenario& scenario,
   } else {
     data_plane = make_data_plane(settings.device, ranks, plan, settings.engine);
   }
-  ranks.watchdog().watch(&plan, measured.predicted.duration);
+  ranks.watchdog().watch(
+      &plan, measured.beside ? measured.beside->predicted : measured.predicted.duration);
   engine::Engine engine{plan, ranks, *device, *data_plane, settings.engine};
-  for (int iteration = -settings.repetitions.warmup; iteration < settings.repetitions.iterations;
-       ++iteration) {
-    const Duration before = host::load_now().processor_time;
-    const engine::IterationResult result = engine.run(iteration);
-    measured.processor_time += host::load_now().processor_time - before;
-    measured.checks += result.checks;
-    measured.credit += result.credit;
-    if (numbers != nullptr) measured.checks.wrong_tensors += numbers->wrong_items();
-    const double duration =
-        duration_of(ranks, span_of(plan, ranks.self(), result.times,
-                                   settings.engine.clock_offset.value_or(Duration::zero())));
-    const std::int64_t lag = ranks.world().maximum(result.end.shadow.count()) -
-                             ranks.world().maximum(result.end.seen.count());
-    if (iteration < 0 || !ranks.is_first()) continue;
-    measured.durations_ns.push_back(duration);
-    measured.without_credit_ns.push_back(duration + static_cast<double>(lag));
-  }
+  play(engine, plan, ranks, settings, numbers, measured);
   ranks.watchdog().watch(nullptr, {});
-  engine::Checks all;
-  all.messages = ranks.world().sum(measured.checks.messages);
-  all.corrupted = ranks.world().sum(measured.checks.wrong());
-  measured.checks = all;
-  engine::CreditUse& credit = measured.credit;
-  for (std::int64_t* const count : {&credit.ops, &credit.credited})
-    *count = ranks.world().sum(*count);
-  credit.total = Duration{ranks.world().sum(credit.total.count())};
-  credit.largest = Duration{ranks.world().maximum(credit.largest.count())};
-  measured.processor_time = Duration{ranks.world().sum(measured.processor_time.count())};
+  add_up_ranks(ranks, measured);
 }
 
 void play_at_full_speed(const plan::Collective& collective, engine::Ranks& ranks,
@@ -168,7 +225,9 @@ CollectiveMeasurement measure_collective(const plan::Collective& asked, const Sc
     play_emulated(collective, scenario, ranks, settings, measured);
   else
     play_at_full_speed(collective, ranks, settings, measured);
-  if (ranks.is_first()) measured.summary = summarize(measured.durations_ns);
+  if (!ranks.is_first()) return measured;
+  measured.summary = summarize(measured.durations_ns);
+  if (measured.beside) measured.beside->summary = summarize(measured.beside->durations_ns);
   return measured;
 }
 
@@ -198,8 +257,7 @@ std::vector<CollectiveMeasurement> measure_collectives(
     if (native && !measured.own_out_of_place)
       throw CollectiveError{
           "--collectives native: there is no call of MPI here (ranks are threads, payloads lie on "
-          "a "
-          "GPU, or the vectors are too large). Leave it out."};
+          "a GPU, or the vectors are too large). Leave it out."};
     if (native) {
       measured.durations_ns = measured.own_out_of_place->durations_ns;
       measured.summary = measured.own_out_of_place->summary;

@@ -21,11 +21,29 @@ namespace longhaul::harness {
 #define LONGHAUL_COLLECTIVE_CALLS(X) X(messages, "messages") X(native, "native")
 LONGHAUL_LISTED_ENUM(CollectiveCalls, LONGHAUL_COLLECTIVE_CALLS);
 
+/// A pipeline on the same ranks, an iteration of which begins when the collective may begin.
+struct BesideWork {
+  std::string schedule;
+  Plan plan;
+};
+
 struct CollectiveSettings {
   Repetitions repetitions;
   engine::EngineOptions engine;  ///< emulation off: the machine as it is, whole messages
   DeviceKind device = DeviceKind::cpu;
   CollectiveCalls calls = CollectiveCalls::messages;
+  std::optional<BesideWork> beside{};  ///< where links are emulated
+};
+
+/// A pipeline that was played beside a collective, and what the collective would take by itself.
+struct BesideTimes {
+  std::string schedule;
+  Duration alone{};      ///< simulated: the collective without the pipeline
+  Duration predicted{};  ///< of the iteration, from the first start to the last end of all
+  std::vector<double> durations_ns{};
+  SampleSummary summary{};
+
+  [[nodiscard]] double difference_percent() const;
 };
 
 /// A collective played on ranks, message by message. All but `predicted` is complete on rank 0.
@@ -35,7 +53,7 @@ struct CollectiveMeasurement {
   /// full speed those of `out_of_place`. Of native ones those of MPI.
   std::vector<double> durations_ns;
   SampleSummary summary;
-  /// Where links are emulated: had no op been given credit for lateness (0s: none was).
+  /// Where links are emulated and nothing is beside it: had no op been given credit for lateness.
   std::vector<double> without_credit_ns{};
   engine::CreditUse credit{};  ///< of all ranks and iterations, warm-up included
   Duration processor_time{};   ///< of the same, everything that ranks do between their barriers
@@ -48,6 +66,7 @@ struct CollectiveMeasurement {
   std::optional<TimedRuns> out_of_place{}, in_place{};
   /// MPI's own call on these ranks, on the machine as it is.
   std::optional<TimedRuns> own_out_of_place{}, own_in_place{};
+  std::optional<BesideTimes> beside{};
 
   [[nodiscard]] double difference_percent() const;
   [[nodiscard]] double difference_without_credit_percent() const;
@@ -58,7 +77,8 @@ struct CollectiveMeasurement {
 };
 
 /// Collective over the ranks, as many as the scenario has; where links are emulated all of them on
-/// one host, or their clocks would be compared. `scenario` as it is played. Without MPI's own.
+/// one host, or their clocks would be compared. `scenario` as it is played. Without MPI's own. The
+/// collective's time is from the start of its first message until the last has arrived.
 [[nodiscard]] CollectiveMeasurement measure_collective(const plan::Collective& collective,
                                                        const Scenario& scenario,
                                                        engine::Ranks& ranks,

@@ -121,6 +121,23 @@ std::string comparison_table(std::span<const CollectiveMeasurement> measured) {
   return table.text();
 }
 
+/// What would have been measured without credit; beside a pipeline no one knows.
+std::string without_credit_text(const CollectiveMeasurement& measured) {
+  if (measured.without_credit_ns.empty()) return "-";
+  return fmt::format("{:+.2f}", measured.difference_without_credit_percent());
+}
+
+/// The pipeline's lines below a table.
+std::string beside_text(const CollectiveMeasurement& measured) {
+  if (!measured.beside) return "";
+  const BesideTimes& beside = *measured.beside;
+  return fmt::format(
+      "{}: {} alone (simulated); the iteration with {}: predicted {}, measured {} "
+      "({:+.2f}%)\n",
+      report::algorithm_text(measured.predicted.collective), to_text(beside.alone), beside.schedule,
+      to_text(beside.predicted), time_text(beside.summary.median), beside.difference_percent());
+}
+
 }  // namespace
 
 std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured) {
@@ -142,8 +159,10 @@ std::string collective_tables(const std::string& scenario, const CollectiveSetti
                               const std::vector<CollectiveMeasurement>& measured) {
   const bool emulates = settings.engine.emulation == engine::Emulation::on &&
                         settings.calls == CollectiveCalls::messages;
+  const std::string beside =
+      settings.beside ? fmt::format(", beside {}", settings.beside->schedule) : "";
   return fmt::format("{}: {}\n\n{}", scenario,
-                     emulates ? "emulated links, times as played"
+                     emulates ? "emulated links, times as played" + beside
                               : "the machine as it is, numbers of 4 bytes, whole messages",
                      emulates ? emulated_tables(measured) : full_speed_tables(measured));
 }
@@ -169,6 +188,7 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) 
                  {"busbw GB/s"},
                  {"#wrong"},
                  {"MPI's own here", Align::right, 1}}};
+    std::string notes;
     for (; first < measured.size(); ++first) {
       const CollectiveMeasurement& each = measured[first];
       const plan::Collective& collective = each.predicted.collective;
@@ -178,13 +198,13 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) 
           {report::algorithm_text(collective), std::to_string(collective.pieces),
            std::to_string(each.summary.n), to_text(each.predicted.duration),
            time_text(each.summary.median), interval_of(each.summary),
-           fmt::format("{:+.2f}", each.difference_percent()),
-           fmt::format("{:+.2f}", each.difference_without_credit_percent()),
+           fmt::format("{:+.2f}", each.difference_percent()), without_credit_text(each),
            fmt::format("{:.1f}", 1e-3 * static_cast<double>(each.processor_time_of_side().count())),
            rate_text(rates.algorithm), rate_text(rates.bus), std::to_string(each.checks.wrong()),
            time_of(each.own_out_of_place)});
+      notes += beside_text(each);
     }
-    text += table.text();
+    text += table.text() + notes;
     if (!measured[first - 1].adds_up)
       text += fmt::format(
           "sent {} of {} (--payload): messages were checked, numbers not added up\n",
@@ -216,12 +236,20 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
     json["difference_percent"] = each.difference_percent();
     json["algorithm_bytes_per_second"] = rates.algorithm;
     json["bus_bytes_per_second"] = rates.bus;
-    if (!each.without_credit_ns.empty()) {
+    if (!each.without_credit_ns.empty())
       json["difference_without_credit_percent"] = each.difference_without_credit_percent();
+    if (!each.without_credit_ns.empty() || each.beside) {
       json["credit"] = credit_json(each.credit);
       json["processor_ns"] = each.processor_time.count();
       json["processor_ns_of_side"] = each.processor_time_of_side().count();
     }
+    if (each.beside)
+      json["beside"] = {{"schedule", each.beside->schedule},
+                        {"alone_ns", each.beside->alone.count()},
+                        {"predicted_ns", each.beside->predicted.count()},
+                        {"median_ns", each.beside->summary.median},
+                        {"difference_percent", each.beside->difference_percent()},
+                        {"durations_ns", each.beside->durations_ns}};
     json["adds_up"] = each.adds_up;
     json["wrong"] = each.wrong();
     json["largest_message_bytes"] = each.largest_message.count();

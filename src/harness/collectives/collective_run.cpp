@@ -11,6 +11,8 @@
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "plan/lowering/lower.hpp"
+#include "planner/choose_schedules.hpp"
 #include "report/record_file.hpp"
 
 namespace longhaul::harness {
@@ -29,6 +31,10 @@ void refuse_contradictions(const CollectiveOptions& options, const CollectiveSet
   if (!emulates(settings) && settings.device != DeviceKind::cpu)
     fail("--device {}: without emulation numbers lie in the memory of the host. Use cpu.",
          options.device);
+  if (!emulates(settings) && !options.beside.empty())
+    fail("--beside: without emulation no pipeline is played (its links are). Leave one out.");
+  if (options.fit && !options.beside.empty())
+    fail("--fit: beside a pipeline rings do not show what a level can do. Leave --beside out.");
   if (options.fit && options.out.empty())
     fail("--fit: there is no place for levels.toml. Give --out DIRECTORY.");
   if (options.fit && settings.calls == CollectiveCalls::native)
@@ -49,10 +55,23 @@ nlohmann::ordered_json record_of(const CollectiveOptions& options, const Scenari
   record["emulation"] = options.emulate;
   record["collectives_by"] = options.calls;
   if (emulates(settings)) record["payload_bytes"] = settings.engine.payload.count();
+  if (settings.beside) record["beside"] = settings.beside->schedule;
   record["check"] = wrong == 0 ? "ok" : "wrong";
   record["environment"] = environment;
   record["collectives"] = collectives_json(measured);
   return record;
+}
+
+/// Every rank makes the schedule anew, so it must be the same one each time.
+BesideWork work_beside(const std::string& schedule, const Scenario& scenario) {
+  const planner::ScheduleRequest request = planner::parse_single_schedule_option(schedule);
+  if (request.is_looked_for())
+    fail(
+        "--beside {}: a search may end with another order on each rank. Give a file or a "
+        "generator's name.",
+        schedule);
+  const Schedule made = planner::choose_schedule(request, scenario).schedule;
+  return {made.name, plan::lower(made, scenario)};
 }
 
 }  // namespace
@@ -73,6 +92,8 @@ void declare(Arguments& arguments, CollectiveOptions& options) {
               "messages, or native: MPI's own calls alone, on the machine as it is")
       .shows_default();
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.option("--beside", options.beside,
+                   "a schedule of the scenario, played on the same ranks at the same time");
   arguments.flag("--fit", options.fit,
                  "fit latency and rate of each level by rings; writes levels.toml");
   add_shared_options(arguments, options,
@@ -100,6 +121,7 @@ CollectiveSettings settings_of(const CollectiveOptions& options, const Scenario&
   settings.engine.emulation = emulation_of(options.emulate);
   settings.calls = choice<CollectiveCalls>("--collectives", options.calls);
   refuse_contradictions(options, settings);
+  if (!options.beside.empty()) settings.beside = work_beside(options.beside, scenario);
   return settings;
 }
 

@@ -22,6 +22,7 @@ struct CollectiveOptions : SharedOptions {
   std::string emulate = "on";
   std::string calls = "messages";
   std::string credit = "1ms";
+  std::string beside;
   bool fit = false;
 };
 

@@ -90,8 +90,9 @@ struct LinkRun {
                                                  const std::vector<LinkMeasurement>& measurements,
                                                  const nlohmann::json& environment,
                                                  const engine::Checks& checks);
-/// A line for each measurement, for people.
-[[nodiscard]] std::string link_table(const std::vector<LinkMeasurement>& measurements);
+/// A line for each measurement, for people, and what was sent of each message.
+[[nodiscard]] std::string link_table(const std::vector<LinkMeasurement>& measurements,
+                                     const LinkSettings& settings);
 /// A line for each sample.
 [[nodiscard]] std::string link_csv(const std::vector<LinkMeasurement>& measurements);
 

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "engine/payloads/sent_sizes.hpp"
 #include "harness/options/credit.hpp"
 #include "harness/profile/link_measurement.hpp"
 #include "report/record_file.hpp"
@@ -49,7 +51,8 @@ nlohmann::ordered_json link_record(const LinkRun& run,
   return record;
 }
 
-std::string link_table(const std::vector<LinkMeasurement>& measurements) {
+std::string link_table(const std::vector<LinkMeasurement>& measurements,
+                       const LinkSettings& settings) {
   Table table{{{"test", Align::left},
                {"target"},
                {"n"},
@@ -68,7 +71,10 @@ std::string link_table(const std::vector<LinkMeasurement>& measurements) {
          fmt::format("{:+.2f}", m.error_percent.p95),
          fmt::format("{:+.1f}", static_cast<double>(error_ns(m)) / 1e3), to_text(m.credit.total)});
   }
-  return table.text();
+  const engine::SentSize size{std::min(settings.payload, settings.size), settings.size};
+  return table.text() + (size.is_whole() ? to_text(size.nominal) + " sent whole\n"
+                                         : fmt::format("sent {} of {} (--payload)\n",
+                                                       to_text(size.sent), to_text(size.nominal)));
 }
 
 std::string link_csv(const std::vector<LinkMeasurement>& measurements) {

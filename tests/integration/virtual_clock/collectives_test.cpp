@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
+#include "plan/lowering/lower.hpp"
 #include "plan/lowering/lower_collective.hpp"
+#include "plan/rewrite/beside.hpp"
 #include "played_plan.hpp"
+#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul {
@@ -64,6 +67,22 @@ TEST(VirtualCollectives, OfAGroupTakeWhatTheSimulatorSays) {
   expect_equal(along(CollectiveKind::all_reduce, Bytes{640}, {2, 4}, {1, 0},
                      {CollectiveAlgorithm::exchange, CollectiveAlgorithm::halving}, 4),
                scenario);
+}
+
+// Two collectives of all ranks at once, beside a pipeline: lanes of their own, links in turn.
+TEST(VirtualCollectives, TakeItBesideAPipelineAndEachOther) {
+  const Scenario scenario = eight_ranks();
+  const auto made = [&](CollectiveKind kind, int pieces) {
+    return plan::lower_collective(along(kind, Bytes{900}, {2, 2, 2}, {2, 1, 0}, {}, pieces),
+                                  scenario)
+        .or_throw();
+  };
+  for (const char* const name : {"gpipe", "1f1b", "zb-h1"}) {
+    const Plan pipeline = plan::lower(schedule::generate(name, scenario), scenario);
+    const Plan both = plan::beside(plan::beside(pipeline, made(CollectiveKind::all_reduce, 2)),
+                                   made(CollectiveKind::all_gather, 1));
+    EXPECT_EQ(difference(both, testing::play(both).front().times, sim::simulate(both)), "") << name;
+  }
 }
 
 }  // namespace
