@@ -4,7 +4,6 @@
 
 #include "cli/plan/plan.hpp"
 #include "cli/plan/site_report.hpp"
-#include "plan/lowering/collectives.hpp"
 #include "planner/collectives/grain.hpp"
 
 namespace longhaul::cli {
@@ -32,11 +31,11 @@ void add_figures(const planner::SiteFigures& figures, ordered_json& json) {
   json["dollars_per_million_tokens"] = optional_json(figures.dollars_per_million_tokens);
 }
 
-/// The all-reduce is that of a ring alone inside a datacenter, after the pipelines.
+/// The all-reduce is a ring's time by its formula, added to the pipelines': it holds no link.
 planner::Grain grain_of_all_reduce(const Scenario& scenario, const planner::SiteLayout& layout) {
   const GradientSync sync = scenario.parallel.gradient_sync;
   if (layout.replicas() < 2 || sync == GradientSync::none) return planner::Grain::steps;
-  return plan::is_estimate(sync) ? planner::Grain::estimate : planner::Grain::whole;
+  return planner::Grain::estimate;
 }
 
 }  // namespace

@@ -23,6 +23,15 @@ std::size_t count_of(std::span<const Block> row, BlockKind kind) {
       std::count_if(row.begin(), row.end(), [&](const Block& b) { return b.kind == kind; }));
 }
 
+/// A device's blocks of a kind: one number, or the least and the most where replicas differ.
+std::string counts_text(const Schedule& schedule, DeviceId device, BlockKind kind) {
+  std::vector<std::size_t> counts;
+  for (const ReplicaId replica : schedule.replica_ids())
+    counts.push_back(count_of(schedule.row(replica, device), kind));
+  const auto [least, most] = std::ranges::minmax(counts);
+  return least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+}
+
 /// A line for each device: its chunks, its blocks by kind, its memory and its idle share.
 std::string device_table(const Schedule& schedule, const report::ScheduleRecord& record,
                          TableWidth width) {
@@ -42,8 +51,7 @@ std::string device_table(const Schedule& schedule, const report::ScheduleRecord&
     const auto d = index(device);
     std::vector<std::string> cells{std::to_string(number(device)),
                                    fmt::format("{}", fmt::join(chunks_on(schedule, device), " "))};
-    for (const BlockKind kind : shown)
-      cells.push_back(std::to_string(count_of(schedule.row(ReplicaId{0}, device), kind)));
+    for (const BlockKind kind : shown) cells.push_back(counts_text(schedule, device, kind));
     cells.push_back(fmt::format("{:.2f}", record.peak_activation[d]));
     cells.push_back(report::percent_text(record.bubble_ratio[d]));
     table.add_row(std::move(cells));

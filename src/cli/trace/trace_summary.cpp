@@ -82,6 +82,20 @@ ordered_json to_json(const Summary& summary) {
   return json;
 }
 
+/// What the run sent of its messages, as its record says; null in traces that do not know it.
+ordered_json sent_of(const trace::RunInfo& info) {
+  const ordered_json environment = ordered_json::parse(info.environment, nullptr, false);
+  const bool known = environment.is_object() && environment.contains("sent") &&
+                     environment["sent"].is_object();
+  return known ? environment["sent"] : ordered_json(nullptr);
+}
+
+std::string sent_line(const ordered_json& sent) {
+  const auto text = sent.is_null() ? sent.end() : sent.find("text");
+  if (text == sent.end() || !text->is_string()) return "";
+  return fmt::format("messages: {}\n", text->get<std::string>());
+}
+
 std::string text_of(const std::vector<Summary>& summaries, TableWidth width) {
   double largest = 0;
   for (const Summary& summary : summaries)
@@ -126,13 +140,15 @@ Answer trace_summary_command(const Options& options) {
   std::vector<Summary> summaries;
   for (const std::string& schedule : traced_schedules(trace, options))
     summaries.push_back(summary_of(trace, schedule));
-  if (!options.json) return {text_of(summaries, table_width(options))};
+  const ordered_json sent = sent_of(trace.info);
+  if (!options.json) return {text_of(summaries, table_width(options)) + sent_line(sent)};
   ordered_json json = report::record_header();
   json["trace"] = options.files.front();
   json["creator"] = trace.info.creator;
   json["git_commit"] = trace.info.git_commit;
   json["command_line"] = trace.info.command_line;
   json["time_scale"] = trace.info.time_scale;
+  json["sent"] = sent;
   json["schedules"] = ordered_json::array();
   for (const Summary& summary : summaries) json["schedules"].push_back(to_json(summary));
   return {report::json_text(json)};
