@@ -85,8 +85,8 @@ ordered_json to_json(const Summary& summary) {
 /// What the run sent of its messages, as its record says; null in traces that do not know it.
 ordered_json sent_of(const trace::RunInfo& info) {
   const ordered_json environment = ordered_json::parse(info.environment, nullptr, false);
-  const bool known = environment.is_object() && environment.contains("sent") &&
-                     environment["sent"].is_object();
+  const bool known =
+      environment.is_object() && environment.contains("sent") && environment["sent"].is_object();
   return known ? environment["sent"] : ordered_json(nullptr);
 }
 
