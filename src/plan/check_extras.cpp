@@ -173,6 +173,9 @@ std::optional<Refusal> why_stream_unsound(const Plan& plan, const Stream& stream
   if (stream.iterations < 1)
     return refused("a stream of {} iterations has no first iteration. Ask for 1 or more.",
                    stream.iterations);
+  if (stream.first < 0 || stream.first >= stream.iterations)
+    return refused("a stream of {} iterations cannot go on with iteration {}. Name one of them.",
+                   stream.iterations, stream.first);
   if (!std::ranges::is_sorted(stream.settings, {}, &StreamSetting::from_iteration) ||
       (!stream.settings.empty() && stream.settings.front().from_iteration < 0))
     return refused("the settings of a stream are not in order of iteration. Sort them.");

@@ -27,6 +27,10 @@ enum class MayNotRun : std::uint8_t {
 /// By op: 1 for those that may not run.
 [[nodiscard]] std::vector<std::uint8_t> ops_that_may_not_run(const Plan& plan, MayNotRun which);
 
+/// Of what may start in an instant, all that goes by arrival comes after all that goes by deadline
+/// or in order, whatever the time: to its readiness, in ns, this is added.
+inline constexpr std::int64_t kArrivalsComeLast = std::int64_t{1} << 62;
+
 /// How an op is picked: by its lane where that chooses, else by the first resource that does.
 [[nodiscard]] Serve serving_of(const Plan& plan, OpId id);
 

@@ -61,6 +61,13 @@ TEST(CheckExtras, AStreamWithoutAFirstIteration) {
   EXPECT_THAT(small.why({0, {}}), HasSubstr("has no first iteration"));
 }
 
+TEST(CheckExtras, AStreamThatGoesOnAfterItsEnd) {
+  Small small;
+  EXPECT_THAT(small.why({4, {}, 4}), HasSubstr("cannot go on with iteration 4"));
+  EXPECT_THAT(small.why({4, {}, -1}), HasSubstr("cannot go on with iteration -1"));
+  EXPECT_EQ(small.why({4, {}, 3}), "");
+}
+
 TEST(CheckExtras, AllOpsOfAStreamOptional) {
   Small small;
   small.draft.window(small.block, Duration{0});

@@ -11,7 +11,7 @@ class EventByEvent : EventRules {
 public:
   using EventRules::EventRules;
 
-  /// By iteration; nothing where it deadlocks.
+  /// By iteration, those before the first empty; nothing where it deadlocks.
   std::optional<std::vector<OpResults>> run() {
     for (;;) {
       while (step()) {
@@ -24,7 +24,7 @@ public:
       pass_time(next);
     }
     std::vector<OpResults> all(static_cast<std::size_t>(stream_.iterations));
-    for (std::size_t i = 0; i < ops_.size(); ++i) {
+    for (std::size_t i = count_ * static_cast<std::size_t>(stream_.first); i < ops_.size(); ++i) {
       if (!ops_[i].served && !ops_[i].skipped) return std::nullopt;
       OpResults& results = all[i / count_];
       const Own& own = ops_[i];
@@ -186,7 +186,7 @@ private:
 
   bool choose() {
     std::size_t best = ops_.size();
-    std::tuple<std::int64_t, std::int64_t, std::size_t> least{kNone, 0, 0};
+    std::tuple<bool, std::int64_t, std::int64_t, std::size_t> least{true, kNone, 0, 0};
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (op(i).kind == OpKind::recv || op(i).kind == OpKind::collective || passed(i)) continue;
       const Serve serve = plan::serving_of(plan_, id(i));
@@ -195,9 +195,10 @@ private:
       std::int64_t priority = 0;
       for (const plan::OpPriority& each : plan_.extras.priorities)
         if (each.op == id(i)) priority = each.priority;
-      std::tuple<std::int64_t, std::int64_t, std::size_t> key{iteration(i), 0, i % count_};
-      if (serve == Serve::arrival) key = {ready(i), iteration(i), i % count_};
-      if (serve == Serve::deadline) key = {iteration(i), priority, i % count_};
+      std::tuple<bool, std::int64_t, std::int64_t, std::size_t> key{false, iteration(i), 0,
+                                                                    i % count_};
+      if (serve == Serve::arrival) key = {true, ready(i), iteration(i), i % count_};
+      if (serve == Serve::deadline) key = {false, iteration(i), priority, i % count_};
       if (key >= least) continue;
       least = key;
       best = i;
@@ -221,7 +222,7 @@ private:
       }
       std::vector<plan::OpEnd> news;
       for (std::size_t i = 0; i < ops_.size(); ++i)
-        if (ops_[i].served && ops_[i].end <= now_ &&
+        if (iteration(i) >= stream_.first && ops_[i].served && ops_[i].end <= now_ &&
             !state.heard.contains({ops_[i].end, iteration(i), i}))
           news.push_back({id(i), iteration(i), Duration{ops_[i].end}});
       if (state.waits_for_end ? news.empty() : state.until > now_) continue;
@@ -294,8 +295,10 @@ private:
         meet(now_ + (own.left + speed - 1) / speed);
       }
       const std::int64_t begun = begun_[static_cast<std::size_t>(iteration(i))];
-      if (const auto of_op = window(i); of_op && begun != kNone) {
-        meet(begun + of_op->not_before.count());
+      if (const auto of_op = window(i); of_op && begun != kNone && has_turn(i)) {
+        const auto all = needs(i);
+        if (std::ranges::all_of(all, [&](std::size_t need) { return ended(need); }))
+          meet(begun + of_op->not_before.count());
         if (of_op->deadline != plan::kNoDeadline)
           meet(begun + of_op->deadline.count() - duration(i) + 1);
       }

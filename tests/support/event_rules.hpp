@@ -24,11 +24,16 @@ public:
     ops_.resize(count_ * static_cast<std::size_t>(stream.iterations));
     optional_ = plan::ops_that_may_not_run(plan, plan::MayNotRun::optional);
     for (const plan::LaneSource& each : plan.extras.sources)
-      sources_[index(each.lane)].source = each.make();
+      if (plan.lanes[index(each.lane)].count > 0) sources_[index(each.lane)].source = each.make();
     free_.resize(plan.resources.size());
     for (std::size_t r = 0; r < free_.size(); ++r) free_[r].assign(plan.resources[r].capacity, 0);
     begun_.assign(static_cast<std::size_t>(stream.iterations), kNone);
-    begun_[0] = 0;
+    begun_[static_cast<std::size_t>(stream.first)] = 0;
+    for (auto& [lane, state] : sources_) state.iteration = stream.first;
+    for (std::size_t i = 0; i < count_ * static_cast<std::size_t>(stream.first); ++i) {
+      ops_[i].served = true;  // and over
+      ops_[i].ready = ops_[i].start = ops_[i].hold_end = ops_[i].end = 0;
+    }
   }
 
 protected:

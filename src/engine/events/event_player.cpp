@@ -67,8 +67,8 @@ void EventPlayer::prepare(const plan::Stream& stream, int first, const PlayedWea
 
 void EventPlayer::begin(TimePoint at) {
   began_ = at;
-  live_.clear();
-  begun_[0] = at;
+  live_.clear(stream_.first);
+  begun_[stream_.first] = at;
   while (!timers_.empty()) timers_.pop();
   for (LaneState& lane : lanes_) {
     LaneState fresh;
@@ -76,6 +76,7 @@ void EventPlayer::begin(TimePoint at) {
     fresh.way = lane.way;
     fresh.serve = lane.serve;
     fresh.count = fresh.next = lane.count;
+    fresh.iteration = stream_.first - 1;
     fresh.has_mandatory = lane.has_mandatory;
     fresh.last_start = fresh.free = at;
     lane = fresh;
@@ -220,7 +221,8 @@ bool EventPlayer::admit_pool(LaneState& lane, TimePoint at) {
   const auto first = static_cast<std::uint32_t>(index(plan_.lanes[index(lane.id)].first));
   while (lane.awaited == nullptr) {
     if (lane.next == lane.count) {
-      if (lane.iteration >= 0 && (lane.has_mandatory ? lane.open_mandatory : lane.open_all) > 0)
+      if (lane.iteration >= stream_.first &&
+          (lane.has_mandatory ? lane.open_mandatory : lane.open_all) > 0)
         return moved;
       if (!begin_iteration(lane)) return moved;
       lane.open_all = lane.open_mandatory = 0;
@@ -296,7 +298,7 @@ void EventPlayer::publish_wait() {
     const OpId next{static_cast<std::uint32_t>(index(plan_.lanes[index(lane.id)].first)) +
                     lane.next};
     for (const OpId before : plan_.after_of(next)) {
-      const OpInstance* const op = live_.find(before, std::max(lane.iteration, 0));
+      const OpInstance* const op = live_.find(before, std::max(lane.iteration, stream_.first));
       if (op != nullptr && op->stage < Stage::ended) waits_for = before;
     }
     if (waits_for != kNone<OpId>) break;

@@ -46,8 +46,8 @@ void EventPlayer::make_tables() {
   host_ranks.host().barrier();
 }
 
-/// Arrival is by (ready, iteration, op), deadline by (iteration, priority, op), and of a lane that
-/// is an order by (iteration, op); what serves in order of readiness is by arrival.
+/// Deadline is by (iteration, priority, op), a lane that is an order by (iteration, op), and after
+/// these arrival by (ready, iteration, op), as is what serves in order of readiness.
 ChoiceKey EventPlayer::key_of(const OpInstance& op) const {
   ChoiceKey key{op.iteration, 0, static_cast<std::uint32_t>(op.op)};
   const bool request = facts_.access_of(plan_.op(op.op)) == Access::request;
@@ -55,7 +55,7 @@ ChoiceKey EventPlayer::key_of(const OpInstance& op) const {
   if (serve == Serve::arrival) {
     TimePoint ready = op.time.ready;
     if (op.other_ready != kNever) ready = std::max(ready, op.other_ready);
-    key.first = (ready - began_).count();
+    key.first = (request ? 0 : plan::kArrivalsComeLast) + (ready - began_).count();
     key.second = op.iteration;
   } else if (serve == Serve::deadline) {
     const auto priority = facts_.priorities.find(op.op);

@@ -127,7 +127,9 @@ void EventPlayer::meet_versions() {
       if (far.strength == plan::Strength::strong) continue;
       const std::vector<int>& ended = ended_[far.before];
       const auto next = std::ranges::upper_bound(ended, op->iteration - far.iterations_back);
-      op->version = next == ended.begin() ? -1 : *std::prev(next);
+      op->version = next == ended.begin()
+                        ? stream_.version_before(op->iteration, far.iterations_back)
+                        : *std::prev(next);
       live_.settle(*op);
     }
   }
@@ -173,7 +175,7 @@ bool EventPlayer::end_waiting_sources(TimePoint at) {
 
 bool EventPlayer::ask_source(SourceEntries::Entry& entry, TimePoint at) {
   LaneState& lane = lanes_[place_[index(entry.lane)]];
-  if (lane.iteration < 0) begin_iteration(lane);
+  if (lane.iteration < stream_.first) begin_iteration(lane);
   const plan::Decision decision = sources_.ask(entry, at - began_, lane.iteration);
   moves_ = true;
   if (const auto* drawn = std::get_if<plan::Draw>(&decision)) {

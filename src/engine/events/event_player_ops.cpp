@@ -26,40 +26,34 @@ bool EventPlayer::bring(OpInstance& op, TimePoint at) {
 }
 
 /// Once all before it has ended it is ready, or will be at a known time. Where some of that does
-/// not run, nor does it: it sees so once those that it names before have started.
+/// not run, nor does it: at once, whatever else it waits for.
 bool EventPlayer::post(OpInstance& op, TimePoint at) {
-  bool waits = false;
+  bool waits = false, hopeless = false;
   TimePoint ready = began_;
   Cause cause = op.cause;
   const auto look = [&](OpId before, Stage stage, TimePoint ended, TimePoint due) {
-    if (stage == Stage::skipped) return skip(op, Outcome::skipped, at), false;
+    hopeless = hopeless || stage == Stage::skipped;
     waits = waits || stage != Stage::ended;
-    if (waits) return stage >= Stage::served;
     ready = std::max(ready, ended);
     cause.raise(due, before, BoundKind::dependency);
-    return true;
   };
   for (const OpId before : plan_.after_of(op.op)) {
     const OpInstance& other = live_.at(before, op.iteration);
-    if (!look(before, other.stage, other.time.end, other.cause.until))
-      return op.stage == Stage::skipped;
+    look(before, other.stage, other.time.end, other.cause.until);
   }
   for (const plan::FarDependency& far : facts_.far_of(op.op)) {
     const int from = op.iteration - far.iterations_back;
-    if (far.strength == plan::Strength::weak || from < 0) continue;
-    Stage stage = Stage::away;
-    TimePoint ended{}, due{};
+    if (far.strength == plan::Strength::weak || from < stream_.first) continue;
     if (live_.is_mine(far.before)) {
       const OpInstance& other = live_.at(far.before, from);
-      stage = other.stage;
-      ended = other.time.end;
-      due = other.cause.until;
+      look(far.before, other.stage, other.time.end, other.cause.until);
     } else if (const RemoteEnd* const found = remote_end(far.before, from)) {
-      stage = found->skipped ? Stage::skipped : Stage::ended;
-      ended = due = found->at;
+      look(far.before, found->skipped ? Stage::skipped : Stage::ended, found->at, found->at);
+    } else {
+      waits = true;
     }
-    if (!look(far.before, stage, ended, due)) return op.stage == Stage::skipped;
   }
+  if (hopeless) return skip(op, Outcome::skipped, at), true;
   if (waits) return false;
   if (facts_.is_optional(op.op)) {
     if (const auto window = facts_.windows.find(op.op); window != facts_.windows.end()) {

@@ -10,12 +10,12 @@ namespace longhaul::engine {
 LiveOps::LiveOps(const Plan& plan, Rank self, int reach)
     : range_{ops_of_rank(plan, self)}, reach_{reach} {}
 
-void LiveOps::clear() {
+void LiveOps::clear(int first) {
   while (!live_.empty()) {
     unused_.push_back(std::move(live_.front()));
     live_.pop_front();
   }
-  oldest_ = handed_ = 0;
+  oldest_ = handed_ = first;
 }
 
 void LiveOps::open_next() {

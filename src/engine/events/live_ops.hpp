@@ -38,7 +38,8 @@ struct OpInstance {
 class LiveOps {
 public:
   LiveOps(const Plan& plan, Rank self, int reach);
-  void clear();
+  /// Begins anew, with this iteration.
+  void clear(int first);
 
   /// Opens iterations up to this one.
   void open(int iteration);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -102,9 +103,19 @@ struct StreamSetting {
 /// A plan that runs on without a barrier: an op is (op of the plan, iteration). Lanes keep the
 /// order of iterations: a lane begins one when its ops without a window of the one before have
 /// started.
+///
+/// A stream that goes on has been run up to `first`: all of the iterations before it has ended, so
+/// that no one waits for it, and a version may be of it. It begins with free lanes and resources,
+/// and its times count from there; iterations keep their numbers.
 struct Stream {
-  int iterations = 1;
+  int iterations = 1;                   ///< of the whole stream: 0 to iterations - 1
   std::vector<StreamSetting> settings;  ///< ascending by iteration
+  int first = 0;
+
+  /// The version that an op of `iteration` meets where nothing that ran here has ended yet.
+  [[nodiscard]] int version_before(int iteration, int iterations_back) const {
+    return std::max(-1, std::min(first - 1, iteration - iterations_back));
+  }
 };
 
 }  // namespace longhaul::plan

@@ -23,12 +23,16 @@ Duration BlockProgress::begin(Rank rank, std::uint32_t instance, Duration work, 
   return block.running.due;
 }
 
+bool BlockProgress::is_due(Rank rank, std::uint32_t instance, Duration now) const {
+  return std::ranges::any_of(ranks_[index(rank)].blocks, [&](const Block& block) {
+    return block.running.instance == instance && block.running.due == now;
+  });
+}
+
 bool BlockProgress::end(Rank rank, std::uint32_t instance, Duration now) {
-  auto& blocks = ranks_[index(rank)].blocks;
-  const auto found = std::ranges::find_if(
-      blocks, [&](const Block& block) { return block.running.instance == instance; });
-  if (found == blocks.end() || found->running.due != now) return false;
-  blocks.erase(found);
+  if (!is_due(rank, instance, now)) return false;
+  std::erase_if(ranks_[index(rank)].blocks,
+                [&](const Block& block) { return block.running.instance == instance; });
   return true;
 }
 

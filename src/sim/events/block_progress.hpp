@@ -19,6 +19,7 @@ public:
   };
   /// Gives back when it is due.
   Duration begin(Rank rank, std::uint32_t instance, Duration work, Duration now);
+  [[nodiscard]] bool is_due(Rank rank, std::uint32_t instance, Duration now) const;
   /// Is it due at this instant? It is forgotten then.
   bool end(Rank rank, std::uint32_t instance, Duration now);
   /// A message of that level begins (+1) or ends (-1) to hold the rank. Gives back the blocks of

@@ -19,7 +19,7 @@ Result<OpResults> EventDriver::run() {
 std::optional<Refusal> EventDriver::run(const Sink& sink) {
   for (std::size_t lane = lanes_.size(); lane-- > 0;)
     if (plan_.lanes[lane].count > 0) work_.push_back(static_cast<std::uint32_t>(lane));
-  instances_.open(0);
+  instances_.open(stream_.first);
   for (;;) {
     drain();
     while (sink && instances_.has_complete()) {
@@ -36,8 +36,10 @@ std::optional<Refusal> EventDriver::run(const Sink& sink) {
       if (end_sources()) continue;
       break;
     }
-    now_ = events_.next();
-    handle(events_.pop());
+    const Event event = events_.pop();
+    if (progress_ && is_stale(event)) continue;
+    now_ = event.at;
+    handle(event);
   }
   if (first_unfinished() != kNoOp) return deadlock();
   if (sink && !noted_) sink(0, instances_.take_only());
@@ -65,6 +67,12 @@ bool EventDriver::end_instant() {
   if (asked >= next_event) return false;
   now_ = asked;
   return true;
+}
+
+/// A block ends at another time by now: nothing happens at this one.
+bool EventDriver::is_stale(const Event& event) const {
+  return event.kind == EventKind::end_block &&
+         !progress_->is_due(plan_.rank_of(instances_.id(event.subject)), event.subject, event.at);
 }
 
 void EventDriver::handle(const Event& event) {

@@ -98,11 +98,13 @@ private:
   // event_driver_set_up.cpp
   void set_up_lanes();
   void set_up_tables();
+  void set_up_dependents();
   [[nodiscard]] Access access_of(const Plan& plan, std::size_t set) const;
 
   // event_driver.cpp: the loop, lanes in turn
   void drain();
   void handle(const Event& event);
+  [[nodiscard]] bool is_stale(const Event& event) const;
   bool end_instant();
   void advance(std::uint32_t lane);
   bool begin_iteration(std::uint32_t lane);
@@ -140,6 +142,8 @@ private:
   void consider(std::uint32_t id);
   void leave(std::uint32_t id);
   void skip(std::uint32_t id, Outcome outcome);
+  void tell_dependents(std::uint32_t id);
+  [[nodiscard]] bool needs_skipped(std::uint32_t id) const;
   void give_up(std::uint32_t id);
   bool post_rest(std::uint32_t id, std::uint32_t waiter, Bound& bound);
   bool wait_for(std::uint32_t cause, std::uint32_t id, std::uint32_t waiter);
@@ -208,6 +212,7 @@ private:
     std::vector<plan::FarDependency> all;
   };
   FarTable far_;
+  FarTable dependents_;  ///< by the op that they need; made when the first op is skipped
   std::vector<std::uint8_t> optional_;  ///< by op; empty: none is
   std::map<std::uint32_t, plan::OpWindow> windows_;
   std::map<std::uint32_t, std::int32_t> priorities_;

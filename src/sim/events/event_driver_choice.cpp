@@ -18,8 +18,8 @@ Duration EventDriver::arrival_of(std::uint32_t id) const {
   return std::max(time(id).ready, time(other_side(id)).ready);
 }
 
-/// Where an op stands among those that can start: arrival is by (ready, iteration, op), deadline by
-/// (iteration, priority, op), and of a lane that is an order by (iteration, op).
+/// Where an op stands among those that can start: deadline is by (iteration, priority, op), a lane
+/// that is an order by (iteration, op), and after these arrival by (ready, iteration, op).
 EventDriver::Candidate EventDriver::candidate(std::uint32_t id) const {
   Candidate made;
   made.op = instances_.op(id);
@@ -28,7 +28,7 @@ EventDriver::Candidate EventDriver::candidate(std::uint32_t id) const {
   switch (plan::serving_of(plan_, instances_.id(id))) {
     case Serve::order: made.first = made.iteration; break;
     case Serve::arrival:
-      made.first = arrival_of(id).count();
+      made.first = plan::kArrivalsComeLast + arrival_of(id).count();
       made.second = made.iteration;
       break;
     case Serve::deadline: {

@@ -118,9 +118,11 @@ void EventDriver::meet_versions() {
       const plan::FarDependency& far = far_.all[k];
       if (far.strength == plan::Strength::strong) continue;
       const std::vector<int>& ended = ended_[static_cast<std::uint32_t>(index(far.before))];
-      const auto next =
-          std::ranges::upper_bound(ended, instances_.iteration(id) - far.iterations_back);
-      instances_.versions[id] = next == ended.begin() ? -1 : *std::prev(next);
+      const int iteration = instances_.iteration(id);
+      const auto next = std::ranges::upper_bound(ended, iteration - far.iterations_back);
+      instances_.versions[id] = next == ended.begin()
+                                    ? stream_.version_before(iteration, far.iterations_back)
+                                    : *std::prev(next);
       instances_.settle(id);
     }
   }
@@ -135,7 +137,7 @@ std::uint32_t EventDriver::first_unfinished() const {
     if (lane.iteration + 1 == stream_.iterations && lane.next == lane.end &&
         lane.way == Way::in_turn)
       continue;
-    const int iteration = std::max(lane.iteration, 0);
+    const int iteration = std::max(lane.iteration, stream_.first);
     const std::uint32_t first =
         instances_.base_of(iteration) + static_cast<std::uint32_t>(index(plan_.lanes[i].first));
     for (std::uint32_t id = first; id < first + plan_.lanes[i].count; ++id)

@@ -51,6 +51,7 @@ void EventDriver::admit_op(std::uint32_t id) {
 /// other side is, to what it holds.
 void EventDriver::consider(std::uint32_t id) {
   if (stage(id) != Stage::admitted || time(id).end != kPending) return;
+  if (needs_skipped(id)) return skip(id, Outcome::skipped);
   if (lanes_[lane_of(id)].way == Way::in_turn) {  // the head, which waited for another op's end
     stage(id) = Stage::away;
     if (lanes_[lane_of(id)].next == id) advance(lane_of(id));
@@ -89,6 +90,7 @@ void EventDriver::skip(std::uint32_t id, Outcome outcome) {
   instances_.outcomes[id] = outcome;
   instances_.settle(id);
   wake(waiting);
+  tell_dependents(id);
   const std::uint32_t lane = lane_of(id);
   if (lanes_[lane].way == Way::in_turn) {
     if (lanes_[lane].next == id) work_.push_back(lane);
@@ -104,6 +106,38 @@ void EventDriver::skip(std::uint32_t id, Outcome outcome) {
     skip(other_side(id), Outcome::skipped);
 }
 
+/// Puts to work what needs an op that is skipped now and waits for another of its dependencies.
+void EventDriver::tell_dependents(std::uint32_t id) {
+  if (dependents_.first.empty()) set_up_dependents();
+  const std::uint32_t own = instances_.op(id);
+  for (std::uint32_t k = dependents_.first[own]; k < dependents_.first[own + 1]; ++k) {
+    const int iteration = instances_.iteration(id) + dependents_.all[k].iterations_back;
+    if (!instances_.is_open(iteration)) continue;
+    const std::uint32_t waits = instances_.base_of(iteration) + number(dependents_.all[k].op);
+    if (stage(waits) == Stage::admitted)
+      work_.push_back(static_cast<std::uint32_t>(lanes_.size()) + waits);
+  }
+}
+
+/// Does something that it depends on not run?
+bool EventDriver::needs_skipped(std::uint32_t id) const {
+  if (dependents_.first.empty()) return false;  // nothing was skipped yet
+  const std::uint32_t base = instances_.base(id);
+  for (const OpId before : plan_.after_of(instances_.id(id)))
+    if (time(base + number(before)).end == kNever) return true;
+  if (far_.first.empty()) return false;
+  const std::uint32_t own = instances_.op(id);
+  const int iteration = instances_.iteration(id);
+  for (std::uint32_t k = far_.first[own]; k < far_.first[own + 1]; ++k) {
+    const plan::FarDependency& far = far_.all[k];
+    if (far.strength == plan::Strength::weak || iteration - far.iterations_back < stream_.first)
+      continue;
+    const std::uint32_t from = instances_.base_of(iteration - far.iterations_back);
+    if (time(from + number(far.before)).end == kNever) return true;
+  }
+  return false;
+}
+
 /// The rest of post(): dependencies on other iterations and ranks, and the window.
 bool EventDriver::post_rest(std::uint32_t id, std::uint32_t waiter, Bound& bound) {
   const std::uint32_t own = instances_.op(id);
@@ -111,7 +145,8 @@ bool EventDriver::post_rest(std::uint32_t id, std::uint32_t waiter, Bound& bound
     const int iteration = instances_.iteration(id);
     for (std::uint32_t k = far_.first[own]; k < far_.first[own + 1]; ++k) {
       const plan::FarDependency& far = far_.all[k];
-      if (far.strength == plan::Strength::weak || iteration < far.iterations_back) continue;
+      if (far.strength == plan::Strength::weak || iteration - far.iterations_back < stream_.first)
+        continue;
       const auto before = static_cast<std::uint32_t>(index(far.before));
       const std::uint32_t cause = instances_.base_of(iteration - far.iterations_back) + before;
       if (time(cause).end < Duration::zero()) return wait_for(cause, id, waiter);
@@ -130,11 +165,12 @@ bool EventDriver::post_rest(std::uint32_t id, std::uint32_t waiter, Bound& bound
   return true;
 }
 
-/// Puts `waiter` at the head of the chain of what waits for `cause`, or skips `id`, which needs one
-/// that does not run. Gives back false, as post() does then. Where ops may be skipped, they wait
-/// for themselves, not their lanes for them: a lane may have gone on before the chain is woken.
+/// Puts `waiter` at the head of the chain of what waits for `cause`, or skips `id` at once, where
+/// any of those that it needs does not run. Gives back false, as post() does then. Where ops may be
+/// skipped, they wait for themselves, not their lanes for them: a lane may have gone on before the
+/// chain is woken.
 bool EventDriver::wait_for(std::uint32_t cause, std::uint32_t id, std::uint32_t waiter) {
-  if (time(cause).end == kNever) {
+  if (time(cause).end == kNever || needs_skipped(id)) {
     skip(id, Outcome::skipped);
     return false;
   }
@@ -198,7 +234,7 @@ bool EventDriver::ask_sources() {
 
 /// Gives back whether something may go on.
 bool EventDriver::ask_source(SourceDesk::Entry& entry) {
-  if (lanes_[entry.lane].iteration < 0) begin_iteration(entry.lane);
+  if (lanes_[entry.lane].iteration < stream_.first) begin_iteration(entry.lane);
   const plan::Decision decision = desk_->ask(entry, now_, lanes_[entry.lane].iteration);
   bool moves = false;
   std::visit(Overloaded{[&](const plan::Draw& drawn) { draw(entry, drawn.op), moves = true; },

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "base/index.hpp"
 #include "plan/check_extras.hpp"
@@ -27,8 +28,8 @@ EventDriver::EventDriver(const Plan& plan, const plan::Stream& stream,
       at_{at},
       noted_{needs_notes(plan, stream)},
       instances_{plan, reach_of(plan),
-                 noted_ ? LiveIterations::Notes::kept : LiveIterations::Notes::none},
-      pool_{plan} {
+                 noted_ ? LiveIterations::Notes::kept : LiveIterations::Notes::none, stream.first},
+      pool_{plan, stream.first} {
   set_up_tables();
   for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
     access_.push_back(access_of(plan, set));
@@ -52,6 +53,7 @@ void EventDriver::set_up_lanes() {
     const Lane& lane = plan_.lanes[i];
     LaneState& state = lanes_[i];
     state.serve = lane.serve;
+    state.iteration = stream_.first - 1;
     if (lane.serve != Serve::order) state.way = Way::pool;
     state.has_mandatory = optional_.empty();
     for (std::size_t id = index(lane.first); id < index(lane.first) + lane.count; ++id) {
@@ -79,7 +81,7 @@ void EventDriver::set_up_tables() {
   busy_.resize(plan_.resources.size(), 0);
   released_.resize(plan_.resources.size());
   waiting_.resize(plan_.resources.size());
-  begun_[0] = Duration::zero();
+  begun_[stream_.first] = Duration::zero();
   if (!extras.windows.empty())
     optional_ = plan::ops_that_may_not_run(plan_, plan::MayNotRun::optional);
   for (const plan::OpWindow& window : extras.windows) windows_[number(window.op)] = window;
@@ -112,6 +114,21 @@ void EventDriver::set_up_tables() {
     for (const auto& [id, duration] : setting.durations) durations[index(id)] = duration;
     settings_.emplace_back(setting.from_iteration, durations);
   }
+}
+
+/// What needs each op, of its own iteration or of a later one.
+void EventDriver::set_up_dependents() {
+  std::vector<plan::FarDependency>& all = dependents_.all;
+  for (std::uint32_t i = 0; i < plan_.ops.size(); ++i)
+    for (const OpId before : plan_.after_of(OpId{i})) all.push_back({OpId{i}, before, 0});
+  std::ranges::copy_if(far_.all, std::back_inserter(all), [](const plan::FarDependency& far) {
+    return far.strength == plan::Strength::strong;
+  });
+  std::ranges::stable_sort(all, {}, &plan::FarDependency::before);
+  dependents_.first.assign(plan_.ops.size() + 1, 0);
+  for (const plan::FarDependency& each : all) ++dependents_.first[index(each.before) + 1];
+  for (std::size_t i = 1; i < dependents_.first.size(); ++i)
+    dependents_.first[i] += dependents_.first[i - 1];
 }
 
 }  // namespace longhaul::sim

@@ -9,8 +9,8 @@
 
 namespace longhaul::sim {
 
-LiveIterations::LiveIterations(const Plan& plan, int reach, Notes notes)
-    : ops_{plan.ops.size()}, reach_{reach}, notes_{notes} {
+LiveIterations::LiveIterations(const Plan& plan, int reach, Notes notes, int first)
+    : ops_{plan.ops.size()}, reach_{reach}, notes_{notes}, oldest_{first}, handed_{first} {
   shift_ = static_cast<std::uint32_t>(std::bit_width(std::max<std::size_t>(ops_, 1) - 1));
   mask_ = static_cast<std::uint32_t>((std::uint64_t{1} << shift_) - 1);
 }

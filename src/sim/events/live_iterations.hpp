@@ -28,7 +28,8 @@ public:
   /// choice.
   enum class Stage : std::uint8_t { away, admitted, posted, arrived, served };
   /// `reach`: how many iterations dependencies go back. `notes`: whether all beside times is kept.
-  LiveIterations(const Plan& plan, int reach, Notes notes);
+  /// `first`: the iteration to begin with.
+  LiveIterations(const Plan& plan, int reach, Notes notes, int first);
 
   [[nodiscard]] std::uint32_t op(std::uint32_t instance) const { return instance & mask_; }
   [[nodiscard]] OpId id(std::uint32_t instance) const { return OpId{instance & mask_}; }

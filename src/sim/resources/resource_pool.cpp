@@ -9,10 +9,10 @@ bool earlier(const ResourcePool::Free& a, const ResourcePool::Free& b) { return 
 
 }  // namespace
 
-ResourcePool::ResourcePool(const Plan& plan)
+ResourcePool::ResourcePool(const Plan& plan, int first)
     : plan_{plan},
       turn_(plan.resources.size(), 0),
-      round_(plan.resources.size(), 0),
+      round_(plan.resources.size(), first),
       turn_since_(plan.resources.size()) {
   first_slot_.push_back(0);
   for (const Resource& resource : plan.resources) {

@@ -11,7 +11,8 @@ namespace longhaul::sim {
 /// they are to be served.
 class ResourcePool {
 public:
-  explicit ResourcePool(const Plan& plan);
+  /// `first`: the iteration with which stated orders begin.
+  explicit ResourcePool(const Plan& plan, int first = 0);
 
   struct Free {
     Duration at{};

@@ -19,12 +19,14 @@ struct Seen {
   int plans = 0, stuck = 0, skipped = 0, late = 0, undrawn = 0, met = 0;
 };
 
-/// Plans each seed with these features, where it is sound, and compares.
-Seen compare(std::uint64_t first_seed, int seeds, const EventFeatures& features) {
+/// Plans each seed with these features, where it is sound, and compares. Streams go on with
+/// iteration `first`.
+Seen compare(std::uint64_t first_seed, int seeds, const EventFeatures& features, int first = 0) {
   Seen seen;
   for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
        ++seed) {
-    const RandomEventPlan random{seed, features};
+    RandomEventPlan random{seed, features};
+    random.stream.first = std::min(first, random.stream.iterations - 1);
     if (plan::why_unsound(random.plan, random.stream)) continue;
     const auto expected = testing::EventByEvent{random.plan, random.stream}.run();
     if (!expected) {  // a lane whose source drew an optional op, which waits for its iteration to
@@ -34,7 +36,7 @@ Seen compare(std::uint64_t first_seed, int seeds, const EventFeatures& features)
       continue;
     }
     ++seen.plans;
-    std::size_t handed = 0;
+    auto handed = static_cast<std::size_t>(random.stream.first);
     sim::simulate_stream(random.plan, random.stream, [&](const sim::StreamedIteration& done) {
       const OpResults& rule = (*expected)[handed++];
       for (std::size_t i = 0; i < rule.times.size(); ++i) {
@@ -111,6 +113,24 @@ TEST(EventPlans, ComputationThatSlows) {
   EXPECT_GT(compare(6000, 400, features).plans, 300);
 }
 
+// A source waits for an end while a block beside a message is due at a time that no longer holds.
+TEST(EventPlans, SourcesBesideComputationThatSlows) {
+  EventFeatures features = none();
+  features.sources = features.overlap = features.far = true;
+  features.iterations = 5;
+  const Seen seen = compare(25'000, 600, features);
+  EXPECT_GT(seen.plans, 300);
+  EXPECT_GT(seen.undrawn, 100);
+}
+
+TEST(EventPlans, StreamsThatGoOn) {
+  EventFeatures features;
+  features.iterations = 5;
+  const Seen seen = compare(11'000, 400, features, 2);
+  EXPECT_GT(seen.plans, 200);
+  for (const int count : {seen.skipped, seen.undrawn, seen.met}) EXPECT_GT(count, 0);
+}
+
 TEST(EventPlans, AllAtOnce) {
   const Seen seen = compare(10'000, 800, {});
   EXPECT_GT(seen.plans, 400);
@@ -147,6 +167,49 @@ TEST(EventPlans, AnOptionalOpThatDoesNotRunChangesNoOther) {
     ++closed;
   }
   EXPECT_GT(closed, 50);
+}
+
+/// Each op of an iteration waits for all of the one before.
+void wait_for_iterations(Plan& plan) {
+  for (std::uint32_t op = 0; op < plan.ops.size(); ++op)
+    for (std::uint32_t before = 0; before < plan.ops.size(); ++before)
+      plan.extras.far.push_back({OpId{op}, OpId{before}, 1});
+}
+
+// Where nothing of an iteration begins before the one ahead is over, a stream that was cut there
+// takes the same times from there on, meets the same versions and heeds the same settings.
+TEST(EventPlans, AStreamThatGoesOnEqualsOneThatWasNotCut) {
+  EventFeatures features;
+  features.windows = features.sources = false;
+  features.iterations = 5;
+  int compared = 0;
+  for (std::uint64_t seed = 40'000; seed < 40'300; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomEventPlan random{seed, features};
+    wait_for_iterations(random.plan);
+    if (plan::why_unsound(random.plan, random.stream)) continue;
+    std::vector<OpResults> whole;
+    sim::simulate_stream(random.plan, random.stream, [&](const sim::StreamedIteration& done) {
+      whole.push_back(done.results);
+    });
+    for (int first = 1; first < random.stream.iterations; ++first) {
+      const OpTimes& before = whole[static_cast<std::size_t>(first - 1)].times;
+      const Duration begin = std::ranges::max(before, {}, &OpTime::end).end;
+      plan::Stream rest = random.stream;
+      rest.first = first;
+      sim::simulate_stream(random.plan, rest, [&](const sim::StreamedIteration& done) {
+        const OpResults& uncut = whole[static_cast<std::size_t>(done.iteration)];
+        EXPECT_EQ(done.results.versions, uncut.versions);
+        for (std::size_t i = 0; i < uncut.times.size(); ++i) {
+          EXPECT_EQ(begin + done.results.times[i].start, uncut.times[i].start) << "op " << i;
+          EXPECT_EQ(begin + done.results.times[i].end, uncut.times[i].end) << "op " << i;
+        }
+        ++compared;
+      });
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compared, 500);
 }
 
 TEST(EventPlans, AStreamOfOneIterationIsThePlan) {

@@ -56,12 +56,13 @@ bool simulates(const RandomEventPlan& random) {
 }
 
 Compared compare(std::uint64_t first_seed, int seeds, const EventFeatures& features,
-                 int ranks_per_host = 0) {
+                 int ranks_per_host = 0, int first = 0) {
   Compared seen;
   for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
        ++seed) {
     SCOPED_TRACE(seed);
-    const RandomEventPlan random{seed, features};
+    RandomEventPlan random{seed, features};
+    random.stream.first = std::min(first, random.stream.iterations - 1);
     if (plan::why_unsound(random.plan, random.stream)) continue;
     testing::VirtualRun run;
     run.order_seed = seed % 2 == 0 ? seed : 0;
@@ -112,6 +113,25 @@ TEST(PlayedEventPlans, ChoicesWindowsAndStreamsTogether) {
   EXPECT_GT(seen.plans, 200);
   EXPECT_GT(seen.skipped, 50);
   EXPECT_GT(seen.met, 50);
+}
+
+// An op of that plan waits for one of another rank and needs one that is skipped: at once, it is
+// too.
+TEST(PlayedEventPlans, WhatNeedsASkippedOpIsSkippedAtOnce) {
+  EventFeatures features = none();
+  features.choosing = features.windows = features.far = true;
+  features.iterations = 4;
+  EXPECT_EQ(compare(10'265, 1, features).plans, 1);
+}
+
+TEST(PlayedEventPlans, StreamsThatGoOn) {
+  EventFeatures features = none();
+  features.choosing = features.windows = features.far = features.sources = true;
+  features.iterations = 5;
+  const Compared seen = compare(12'000, 200, features, 0, 2);
+  EXPECT_GT(seen.plans, 100);
+  EXPECT_GT(seen.skipped, 25);
+  EXPECT_GT(seen.met, 25);
 }
 
 TEST(PlayedEventPlans, Sources) {

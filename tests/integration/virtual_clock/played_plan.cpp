@@ -105,7 +105,7 @@ public:
     ranks_.world().barrier();
     {
       const comm::VirtualTime::Member member{time, static_cast<int>(ranks_.self())};
-      int next = 0;
+      int next = stream.first;
       engine_->run_stream(stream, 0, [&](const engine::IterationResult& result) {
         EXPECT_EQ(result.iteration, next++);
         note(result, played.iterations[static_cast<std::size_t>(result.iteration)]);

@@ -62,6 +62,20 @@ TEST(PlayedStreams, TakeOtherTimesFromAnIterationOn) {
   });
 }
 
+// The times of ranks that go on with iteration 3 are those of ranks that were not cut there.
+TEST(PlayedStreams, GoOnAsIfTheyHadNotBeenCut) {
+  const ExchangingReplicas replicas{20ms, 0, Serve::deadline};
+  const plan::Stream stream{6, {{4, {{replicas.first, 40ms}}}}};
+  const auto whole = testing::play_stream(replicas.plan, stream, {});
+  plan::Stream rest = stream;
+  rest.first = 3;
+  const auto gone_on = testing::play_stream(replicas.plan, rest, {});
+  for (std::size_t n = 3; n < 6; ++n)
+    for (std::size_t i = 0; i < replicas.plan.ops.size(); ++i)
+      EXPECT_EQ(gone_on.iterations[n].times[i].end + 345ms, whole.iterations[n].times[i].end)
+          << "iteration " << n << " op " << i;
+}
+
 // The engine plays one iteration of a plan with extras as run() does any other.
 TEST(PlayedStreams, AStreamOfOneIterationIsThePlan) {
   const ExchangingReplicas replicas{40ms, 0, Serve::deadline};

@@ -14,10 +14,11 @@ namespace {
 using plan::PlanDraft;
 using testing::ExchangingReplicas;
 
-/// When each iteration starts.
-std::vector<std::int64_t> starts_ms(const ExchangingReplicas& pair, int iterations) {
+/// When each iteration starts, from `first` on.
+std::vector<std::int64_t> starts_ms(const ExchangingReplicas& pair, int iterations, int first = 0) {
   std::vector<std::int64_t> starts;
-  simulate_stream(pair.plan, {iterations, {}}, [&](const StreamedIteration& done) {
+  simulate_stream(pair.plan, {iterations, {}, first}, [&](const StreamedIteration& done) {
+    EXPECT_EQ(done.iteration, first + std::ssize(starts));
     starts.push_back(done.results.times[index(pair.first)].start / 1ms);
   });
   return starts;
@@ -227,6 +228,13 @@ TEST(EventDriver, SettingsChangeAtAnIteration) {
     starts.push_back(done.results.times.front().start.count());
   });
   EXPECT_EQ(starts, (std::vector<std::int64_t>{0, 10, 20, 50, 51}));
+}
+
+// Cut where nothing is under way it takes the same times; elsewhere it fills anew, and gets to the
+// same time between iterations.
+TEST(EventDriver, AStreamThatGoesOn) {
+  EXPECT_EQ(starts_ms({20ms, 0, Serve::deadline}, 9, 5), (Starts{0, 115, 230, 345}));
+  EXPECT_EQ(starts_ms({40ms, 1, Serve::deadline}, 9, 2), (Starts{0, 90, 180, 270, 365, 485, 605}));
 }
 
 // Iterations in memory: the one that runs, and those that dependencies reach back to.
