@@ -61,14 +61,16 @@ public:
     if (features_.overlap && between(0, 1) == 0) {
       constexpr std::array kSlowdowns{1.0, 1.5, 2.0, 3.0, 4.0};
       const auto any = [&] { return kSlowdowns[static_cast<std::size_t>(between(0, 4))]; };
-      draft_.overlap(plan::Overlap::of(any(), any(), any()));
+      const double node = any(), datacenter = any(), wan = any();
+      draft_.overlap(plan::Overlap::of(node, datacenter, wan));
     }
     plan = draft_.make();
     stream.iterations = static_cast<int>(between(1, features_.iterations));
-    if (stream.iterations > 1 && between(0, 2) == 0)
+    if (stream.iterations > 1 && between(0, 2) == 0) {
+      const Duration first = time(), last = time();
       stream.settings.push_back(
-          {1,
-           {{OpId{0}, time()}, {OpId{static_cast<std::uint32_t>(plan.ops.size() - 1)}, time()}}});
+          {1, {{OpId{0}, first}, {OpId{static_cast<std::uint32_t>(plan.ops.size() - 1)}, last}}});
+    }
   }
 
   Plan plan;
@@ -114,8 +116,8 @@ private:
   }
   void add_rank(std::int64_t r) {
     RankLanes& lanes = ranks_.emplace_back();
-    lanes.rank =
-        draft_.add_rank(fmt::format("dc{}", between(0, 1)), static_cast<int>(between(0, 1)));
+    const std::int64_t datacenter = between(0, 1), node = between(0, 1);
+    lanes.rank = draft_.add_rank(fmt::format("dc{}", datacenter), static_cast<int>(node));
     // With slowdowns a device of several lanes chooses.
     const bool two = between(0, 2) == 0;
     const Serve serve = two && features_.overlap ? choosing_serve() : any_serve();
@@ -127,9 +129,9 @@ private:
     if (shared)
       lanes.compute.push_back(draft_.add_lane(lanes.rank, "other", OpKind::compute, {device}));
     if (between(0, 1) == 0) return;
+    const auto count = static_cast<std::uint32_t>(between(1, 3));
     const ResourceId workers =
-        draft_.add_resource(fmt::format("workers {}", r), ResourceKind::workers,
-                            static_cast<std::uint32_t>(between(1, 3)));
+        draft_.add_resource(fmt::format("workers {}", r), ResourceKind::workers, count);
     lanes.compute.push_back(
         draft_.add_lane(lanes.rank, "host", OpKind::compute, {workers}, any_serve()));
   }
@@ -163,9 +165,14 @@ private:
       const auto pick = [&] {
         return all_[static_cast<std::size_t>(between(0, std::ssize(all_) - 1))];
       };
-      if (!all_.empty()) draft_.after(op, pick(), static_cast<int>(between(0, 2)));
-      if (!all_.empty() && between(0, 1) == 0)
-        draft_.meets(op, pick(), static_cast<int>(between(0, 1)));
+      if (!all_.empty()) {
+        const Handle before = pick();
+        draft_.after(op, before, static_cast<int>(between(0, 2)));
+      }
+      if (!all_.empty() && between(0, 1) == 0) {
+        const Handle met = pick();
+        draft_.meets(op, met, static_cast<int>(between(0, 1)));
+      }
     }
     if (between(0, 1) == 0) draft_.priority(op, static_cast<std::int32_t>(between(-2, 2)));
   }
@@ -182,7 +189,8 @@ private:
     } else if (kind >= 4 && !channels_.empty()) {
       const Channel& channel =
           channels_[static_cast<std::size_t>(between(0, std::ssize(channels_) - 1))];
-      const auto message = draft_.add_message(channel.sends, channel.receives, time(), time());
+      const Duration transfer = time(), latency = time();
+      const auto message = draft_.add_message(channel.sends, channel.receives, transfer, latency);
       depend(ranks_[channel.from], message.send);
       if (between(0, 3) == 0) depend(ranks_[channel.to], message.recv);
       ranks_[channel.to].ops.push_back(message.recv);
@@ -205,15 +213,18 @@ private:
     const auto pick = [&] {
       return all_[static_cast<std::size_t>(between(0, std::ssize(all_) - 1))];
     };
-    for (std::int64_t count = between(0, 4); count > 0; --count)
-      draft_.after(pick(), pick(), static_cast<int>(between(1, 2)));
+    for (std::int64_t count = between(0, 4); count > 0; --count) {
+      const Handle op = pick(), before = pick();
+      draft_.after(op, before, static_cast<int>(between(1, 2)));
+    }
   }
   void add_windows() {
     for (const Handle op : made_) {
       if (between(0, 4) != 0) continue;
       const Duration not_before{between(0, 60)};
+      const bool endless = between(0, 4) == 0;
       draft_.window(op, not_before,
-                    between(0, 4) == 0 ? plan::kNoDeadline : not_before + Duration{between(0, 90)});
+                    endless ? plan::kNoDeadline : not_before + Duration{between(0, 90)});
     }
   }
   void add_sources() {
