@@ -31,9 +31,9 @@ public:
   Arbiter(const Arbiter&) = delete;
   Arbiter& operator=(const Arbiter&) = delete;
 
-  /// In this order an instant ends: sources say what their lanes do next, resources serve in order
-  /// of readiness, resources choose, versions are noted.
-  enum class Step : std::uint8_t { source, request, choice, version };
+  /// In this order an instant ends: lanes go on whose order may be passed, sources say what their
+  /// lanes do next, resources serve in order of readiness, resources choose, versions are noted.
+  enum class Step : std::uint8_t { order, source, request, choice, version };
   /// Of its open requests the one to decide first: since when it is ready (of a choice, its rank),
   /// and its number, which decides between equals.
   struct Request {

@@ -27,9 +27,10 @@ enum class MayNotRun : std::uint8_t {
 /// By op: 1 for those that may not run.
 [[nodiscard]] std::vector<std::uint8_t> ops_that_may_not_run(const Plan& plan, MayNotRun which);
 
-/// Of what may start in an instant, all that goes by arrival comes after all that goes by deadline
-/// or in order, whatever the time: to its readiness, in ns, this is added.
-inline constexpr std::int64_t kArrivalsComeLast = std::int64_t{1} << 62;
+/// Of what may start in an instant, lanes that are an order come first and all that goes by arrival
+/// last, whatever the time: this is taken from the iteration of the former, and added to the
+/// readiness, in ns, of the latter.
+inline constexpr std::int64_t kFarApart = std::int64_t{1} << 62;
 
 /// How an op is picked: by its lane where that chooses, else by the first resource that does.
 [[nodiscard]] Serve serving_of(const Plan& plan, OpId id);

@@ -42,8 +42,8 @@ public:
 private:
   /// Does the next thing of this instant; false: there is none.
   bool step() {
-    return end_blocks() || skip_some() || start_private() || ask_a_source() || serve_request() ||
-           choose();
+    return end_blocks() || skip_some() || start_private() || choose(true) || ask_a_source() ||
+           serve_request() || choose(false);
   }
   bool end_blocks() {
     for (std::size_t i = 0; i < ops_.size(); ++i) {
@@ -184,13 +184,15 @@ private:
     return last;
   }
 
-  bool choose() {
+  /// `orders`: of lanes that are an order, but whose ops may be passed.
+  bool choose(bool orders) {
     std::size_t best = ops_.size();
     std::tuple<bool, std::int64_t, std::int64_t, std::size_t> least{true, kNone, 0, 0};
     for (std::size_t i = 0; i < ops_.size(); ++i) {
       if (op(i).kind == OpKind::recv || op(i).kind == OpKind::collective || passed(i)) continue;
       const Serve serve = plan::serving_of(plan_, id(i));
-      if (serve == Serve::order && (!pooled(i) || shared_in_order(i))) continue;
+      if (serve == Serve::order && (!orders || !pooled(i) || shared_in_order(i))) continue;
+      if (serve != Serve::order && orders) continue;
       if (ready(i) == kNone || !holds_free(i)) continue;
       std::int64_t priority = 0;
       for (const plan::OpPriority& each : plan_.extras.priorities)

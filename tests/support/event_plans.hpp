@@ -44,6 +44,7 @@ struct EventFeatures {
   bool choosing = true, windows = true, far = true, sources = true, overlap = true;
   bool collectives = true;
   int iterations = 3;
+  bool slices = false;
 };
 
 /// A small plan of blocks, host tasks and messages between two to four ranks. An op depends on ops
@@ -189,6 +190,7 @@ private:
     } else if (kind >= 4 && !channels_.empty()) {
       const Channel& channel =
           channels_[static_cast<std::size_t>(between(0, std::ssize(channels_) - 1))];
+      if (features_.slices && between(0, 1) == 0) return add_slices(channel);
       const Duration transfer = time(), latency = time();
       const auto message = draft_.add_message(channel.sends, channel.receives, transfer, latency);
       depend(ranks_[channel.from], message.send);
@@ -206,6 +208,19 @@ private:
       rank.ops.push_back(block);
       all_.push_back(block);
       made_.push_back(block);
+    }
+  }
+  /// A message that lets others pass.
+  void add_slices(const Channel& channel) {
+    const auto count = static_cast<int>(between(2, 4));
+    const Duration transfer = time(), latency = time();
+    const auto slices = draft_.add_slices(channel.sends, channel.receives, count, transfer, latency,
+                                          Bytes{between(1, 100)});
+    for (const auto& slice : slices) {
+      depend(ranks_[channel.from], slice.send);
+      made_.push_back(slice.send);
+      all_.push_back(slice.recv);
+      ranks_[channel.to].ops.push_back(slice.recv);
     }
   }
   /// On any op of an earlier iteration.

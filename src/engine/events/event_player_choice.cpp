@@ -46,8 +46,8 @@ void EventPlayer::make_tables() {
   host_ranks.host().barrier();
 }
 
-/// Deadline is by (iteration, priority, op), a lane that is an order by (iteration, op), and after
-/// these arrival by (ready, iteration, op), as is what serves in order of readiness.
+/// A lane that is an order is by (iteration, op), after that deadline by (iteration, priority, op),
+/// and after these arrival by (ready, iteration, op), as is what serves in order of readiness.
 ChoiceKey EventPlayer::key_of(const OpInstance& op) const {
   ChoiceKey key{op.iteration, 0, static_cast<std::uint32_t>(op.op)};
   const bool request = facts_.access_of(plan_.op(op.op)) == Access::request;
@@ -55,11 +55,13 @@ ChoiceKey EventPlayer::key_of(const OpInstance& op) const {
   if (serve == Serve::arrival) {
     TimePoint ready = op.time.ready;
     if (op.other_ready != kNever) ready = std::max(ready, op.other_ready);
-    key.first = (request ? 0 : plan::kArrivalsComeLast) + (ready - began_).count();
+    key.first = (request ? 0 : plan::kFarApart) + (ready - began_).count();
     key.second = op.iteration;
   } else if (serve == Serve::deadline) {
     const auto priority = facts_.priorities.find(op.op);
     key.second = priority == facts_.priorities.end() ? 0 : priority->second;
+  } else {
+    key.first -= plan::kFarApart;
   }
   return key;
 }
@@ -91,15 +93,17 @@ SourceEntries::Entry* EventPlayer::first_due_source() {
 }
 
 std::optional<Arbiter::Request> EventPlayer::first_request() {
-  if (asks_ == nullptr)
-    if (const auto* const entry = first_due_source())
-      return Request{Step::source, static_cast<std::int64_t>(index(entry->lane)), 0, 0};
   const auto request = [&](Step step, const OpInstance& op) {
     const ChoiceKey key = key_of(op);
     return Request{step, key.first, key.second, key.op};
   };
+  const auto* const chosen = first_to_choose();
+  if (chosen != nullptr && key_of(*chosen).first < 0) return request(Step::order, *chosen);
+  if (asks_ == nullptr)
+    if (const auto* const entry = first_due_source())
+      return Request{Step::source, static_cast<std::int64_t>(index(entry->lane)), 0, 0};
   if (const auto* const op = first_to_serve()) return request(Step::request, *op);
-  if (const auto* const op = first_to_choose()) return request(Step::choice, *op);
+  if (chosen != nullptr) return request(Step::choice, *chosen);
   if (!unmet_.empty() && !meets_) return Request{Step::version, 0, 0, 0};
   return std::nullopt;
 }
@@ -107,11 +111,14 @@ std::optional<Arbiter::Request> EventPlayer::first_request() {
 /// On the thread of another rank: this one is woken, and heeds it.
 void EventPlayer::decide_first() {
   const TimePoint at = now();
-  if (auto* const entry = asks_ == nullptr ? first_due_source() : nullptr)
+  auto* const chosen = first_to_choose();
+  if (chosen != nullptr && key_of(*chosen).first < 0)
+    choose(*chosen, at);
+  else if (auto* const entry = asks_ == nullptr ? first_due_source() : nullptr)
     asks_ = entry;
   else if (auto* const asks = first_to_serve())
     serve(*asks, at);
-  else if (auto* const chosen = first_to_choose())
+  else if (chosen != nullptr)
     choose(*chosen, at);
   else
     meets_ = true;

@@ -48,6 +48,7 @@ std::optional<Refusal> EventDriver::run(const Sink& sink) {
 
 /// All events of this instant are over: false where nothing more is to do in it.
 bool EventDriver::end_instant() {
+  if (noted_ && choose(Which::orders)) return true;
   if (desk_ && ask_sources()) return true;
   const Duration next_event = events_.empty() ? kForever : events_.next();
   const Duration asked = requests_.empty() ? kForever : requests_.top().ready;
@@ -62,7 +63,7 @@ bool EventDriver::end_instant() {
     now_ = asked;
     return true;
   }
-  if (choose()) return true;
+  if (choose(Which::all)) return true;
   if (!unmet_.empty()) return meet_versions(), true;
   if (asked >= next_event) return false;
   now_ = asked;

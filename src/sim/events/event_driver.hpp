@@ -23,10 +23,11 @@ namespace longhaul::sim {
 /// Runs a plan in order of time: one iteration, or a stream of them. On plans that need no order of
 /// time it gives what LaneSweep gives; it also plays what plan/extras/ has.
 ///
-/// Within an instant: events; lanes and ops that these let go on, until none can; sources; requests
-/// for resources that serve in order of readiness, by (ready, iteration, op); then, of ops that
-/// wait for what chooses, the first that can start. Each step returns to the first, so that what
-/// gets ready in the instant takes part in it.
+/// Within an instant: events; lanes and ops that these let go on, until none can; of lanes that are
+/// an order, but whose ops may be passed, the first that can start; sources; requests for resources
+/// that serve in order of readiness, by (ready, iteration, op); then, of ops that wait for what
+/// chooses, the first that can start. Each step returns to the first, so that what gets ready in
+/// the instant takes part in it.
 ///
 /// Lanes whose ops start in turn and all run cost one event an op: the head of the lane sleeps
 /// until its start is known to have come. Others (lanes that choose, have optional ops or a source)
@@ -159,7 +160,8 @@ private:
   void arrive(std::uint32_t id);
   [[nodiscard]] Duration arrival_of(std::uint32_t id) const;
   [[nodiscard]] Candidate candidate(std::uint32_t id) const;
-  bool choose();
+  enum class Which : std::uint8_t { orders, all };  ///< `orders`: of lanes that are one
+  bool choose(Which which);
   void pull(std::uint32_t resource);
   void start_chosen(std::uint32_t id);
   void release(std::uint32_t id);

@@ -18,17 +18,18 @@ Duration EventDriver::arrival_of(std::uint32_t id) const {
   return std::max(time(id).ready, time(other_side(id)).ready);
 }
 
-/// Where an op stands among those that can start: deadline is by (iteration, priority, op), a lane
-/// that is an order by (iteration, op), and after these arrival by (ready, iteration, op).
+/// Where an op stands among those that can start: a lane that is an order is by (iteration, op),
+/// after that deadline by (iteration, priority, op), and after these arrival by (ready, iteration,
+/// op).
 EventDriver::Candidate EventDriver::candidate(std::uint32_t id) const {
   Candidate made;
   made.op = instances_.op(id);
   made.instance = id;
   made.iteration = instances_.iteration(id);
   switch (plan::serving_of(plan_, instances_.id(id))) {
-    case Serve::order: made.first = made.iteration; break;
+    case Serve::order: made.first = made.iteration - plan::kFarApart; break;
     case Serve::arrival:
-      made.first = plan::kArrivalsComeLast + arrival_of(id).count();
+      made.first = plan::kFarApart + arrival_of(id).count();
       made.second = made.iteration;
       break;
     case Serve::deadline: {
@@ -52,8 +53,8 @@ void EventDriver::arrive(std::uint32_t id) {
 }
 
 /// Starts the first of those that can; false: none can.
-bool EventDriver::choose() {
-  while (!active_.empty()) {
+bool EventDriver::choose(Which which) {
+  while (!active_.empty() && (which == Which::all || active_.top().first < 0)) {
     Candidate first = active_.top();
     active_.pop();
     const std::uint32_t id = first.instance;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "plan/check_extras.hpp"
+#include "plan/rewrite/draft.hpp"
 #include "sim/simulate.hpp"
 #include "support/event_by_event.hpp"
 
@@ -78,6 +79,13 @@ TEST(EventPlans, LanesAndLinksThatChoose) {
   EventFeatures features = none();
   features.choosing = true;
   EXPECT_GT(compare(2000, 400, features).plans, 300);
+}
+
+TEST(EventPlans, MessagesInSlices) {
+  EventFeatures features = none();
+  features.choosing = features.windows = features.slices = true;
+  features.iterations = 3;
+  EXPECT_GT(compare(13'000, 400, features).plans, 300);
 }
 
 TEST(EventPlans, OptionalOps) {
@@ -167,6 +175,48 @@ TEST(EventPlans, AnOptionalOpThatDoesNotRunChangesNoOther) {
     ++closed;
   }
   EXPECT_GT(closed, 50);
+}
+
+/// The plan without these ops; its others keep their order.
+Plan without_ops(const Plan& plan, const std::vector<Outcome>& outcomes) {
+  plan::Draft draft = plan::thaw(plan);
+  std::vector<bool> gone(plan.ops.size(), false);
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    if (outcomes[i] != Outcome::skipped || gone[i]) continue;
+    const Op& op = plan.ops[i];
+    if (op.kind == OpKind::send || op.kind == OpKind::recv) gone[op.match] = true;
+    draft.remove(plan::Draft::Handle{i});
+  }
+  return plan::freeze(draft);
+}
+
+// Stronger: the plan that never had those ops. Without dependencies that reach back: what waits for
+// an optional op of an earlier iteration may be passed in all iterations.
+TEST(EventPlans, WhatDoesNotRunMightAsWellNotBeThere) {
+  EventFeatures features;
+  features.sources = features.far = false;
+  int removed = 0;
+  for (std::uint64_t seed = 50'000; seed < 50'600; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomEventPlan random{seed, features};
+    if (random.plan.extras.windows.empty() || plan::why_unsound(random.plan)) continue;
+    const OpResults all = sim::simulate_results(random.plan);
+    if (all.outcomes.empty()) continue;
+    const Plan rest = without_ops(random.plan, all.outcomes);
+    const OpTimes times = sim::simulate(rest);
+    std::size_t place = 0;
+    for (std::size_t i = 0; i < all.times.size(); ++i) {
+      if (all.outcomes[i] == Outcome::skipped) continue;
+      ASSERT_EQ(rest.ops[place].kind, random.plan.ops[i].kind);
+      EXPECT_EQ(times[place].start, all.times[i].start) << "op " << i;
+      EXPECT_EQ(times[place].end, all.times[i].end) << "op " << i;
+      ++place;
+    }
+    EXPECT_EQ(place, rest.ops.size());
+    removed += static_cast<int>(all.times.size() - place);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(removed, 200);
 }
 
 /// Each op of an iteration waits for all of the one before.

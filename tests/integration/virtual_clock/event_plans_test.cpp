@@ -88,6 +88,13 @@ TEST(PlayedEventPlans, LanesAndLinksThatChoose) {
   EXPECT_GT(compare(2000, 200, features).plans, 150);
 }
 
+TEST(PlayedEventPlans, MessagesInSlices) {
+  EventFeatures features = none();
+  features.choosing = features.windows = features.slices = true;
+  features.iterations = 3;
+  EXPECT_GT(compare(13'000, 200, features).plans, 150);
+}
+
 TEST(PlayedEventPlans, OptionalOps) {
   EventFeatures features = none();
   features.windows = true;
