@@ -186,7 +186,8 @@ struct Plan {
   /// The replica whose block or message it is: a relay's ops serve the others of its cell.
   [[nodiscard]] ReplicaId owner_of(OpId id) const {
     const ReplicaId own = ranks[index(rank_of(id))].replica;
-    if (op(id).leg == MessageLeg::whole) return own;
+    if (op(id).leg == MessageLeg::whole)
+      return op(id).kind == OpKind::recv ? ranks[index(op(id).peer)].replica : own;
     return ReplicaId{number(own) / cell * cell + op(id).owner};
   }
   [[nodiscard]] bool crosses_datacenters(OpId id) const;

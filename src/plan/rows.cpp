@@ -8,9 +8,26 @@
 
 #include "base/index.hpp"
 #include "base/random.hpp"
+#include "plan/check_extras.hpp"
 #include "trace/timeline/columns.hpp"
 
 namespace longhaul::plan {
+
+namespace {
+
+/// By lane: may its ops pass each other?
+std::vector<bool> lanes_in_any_order(const Plan& plan) {
+  std::vector<bool> any;
+  for (const Lane& lane : plan.lanes) any.push_back(lane.serve != Serve::order);
+  for (const LaneSource& source : plan.extras.sources) any[index(source.lane)] = true;
+  if (plan.extras.windows.empty()) return any;
+  const auto optional = ops_that_may_not_run(plan, MayNotRun::optional);
+  for (std::size_t i = 0; i < optional.size(); ++i)
+    if (optional[i] != 0) any[index(plan.ops[i].lane)] = true;
+  return any;
+}
+
+}  // namespace
 
 PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
   PlanRows::Numbering numbers;
@@ -19,7 +36,10 @@ PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
   for (const std::string& name : plan.datacenters)
     numbers.datacenter.push_back(datacenters.index_of(name));
   trace::NameTable lanes{timeline.lanes};
-  for (const Lane& l : plan.lanes) numbers.lane.push_back(lanes.index_of(l.name));
+  const std::vector<bool> any_order = lanes_in_any_order(plan);
+  for (std::size_t i = 0; i < plan.lanes.size(); ++i)
+    numbers.lane.push_back(lanes.index_of(any_order[i] ? plan.lanes[i].name + std::string{kAnyOrder}
+                                                       : plan.lanes[i].name));
   trace::NameTable resources{timeline.resources};
   for (const Resource& r : plan.resources) numbers.resource.push_back(resources.index_of(r.name));
   trace::NameTable collectives{timeline.collectives};
@@ -50,6 +70,13 @@ void append_range(Timeline& timeline, const Plan& plan, const auto& results, int
   const PlanRows rows{plan, results, iteration, &numbers};
   timeline.rows.reserve(timeline.rows.size() + last - first);
   for (std::size_t i = first; i < last; ++i) timeline.rows.push_back(rows[i]);
+}
+
+void append_rank(Timeline& timeline, const Plan& plan, const auto& results, int iteration,
+                 Rank only) {
+  const OpRange own = ops_of_rank(plan, only);
+  if (own.count > 0)
+    append_range(timeline, plan, results, iteration, own.first, own.first + own.count);
 }
 
 }  // namespace
@@ -104,14 +131,12 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results,
 
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
                  Rank only) {
-  std::size_t first = plan.ops.size();
-  std::size_t last = 0;
-  for (const Lane& lane : plan.lanes) {
-    if (lane.rank != only || lane.count == 0) continue;
-    first = std::min(first, index(lane.first));
-    last = std::max(last, index(lane.first) + lane.count);
-  }
-  if (first < last) append_range(timeline, plan, times, iteration, first, last);
+  append_rank(timeline, plan, times, iteration, only);
+}
+
+void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results, int iteration,
+                 Rank only) {
+  append_rank(timeline, plan, results, iteration, only);
 }
 
 double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration) {

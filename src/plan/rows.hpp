@@ -69,6 +69,8 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int
 void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results, int iteration);
 void append_rows(Timeline& timeline, const Plan& plan, const OpTimes& times, int iteration,
                  Rank only);
+void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results, int iteration,
+                 Rank only);
 
 /// Factor on the duration of a block in one iteration: seeded noise (normal, cut at 0.1) times the
 /// device's straggler factor. 1 where the scenario gives neither.

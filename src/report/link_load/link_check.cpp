@@ -130,7 +130,7 @@ TraceNetwork* LinkCheck::network_of(IterationKey key) {
 }
 
 void LinkCheck::add_send(const TimelineRow& row) {
-  if (row.size_bytes <= 0 || row.outcome == static_cast<std::int32_t>(Outcome::withdrawn)) return;
+  if (row.size_bytes <= 0 || !has_run(row)) return;
   if (row.rank != from_ || row.peer != to_) {
     const int ranks = network_->scenario().ranks();
     if (row.peer < 0 || row.rank >= ranks || row.peer >= ranks)

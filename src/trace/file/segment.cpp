@@ -84,6 +84,7 @@ SegmentIndex index_of(std::span<const TimelineRow> rows, std::vector<int> ranks)
   for (const TimelineRow& row : rows) {
     const auto found = std::ranges::lower_bound(index.ranks, row.rank);
     LONGHAUL_ASSERT(found != index.ranks.end() && *found == row.rank, "a row of rank {}", row.rank);
+    if (!has_run(row)) continue;
     auto& first = index.first_start_ns[at(found - index.ranks.begin())];
     first = std::min(first, row.start_ns);
   }

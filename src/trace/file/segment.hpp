@@ -36,7 +36,7 @@ using SegmentFiles = std::map<IterationKey, std::map<int, SegmentFile>>;
 /// Facts of a segment that merging needs before it reads rows.
 struct SegmentIndex {
   std::vector<std::int64_t> ranks;           ///< ascending
-  std::vector<std::int64_t> first_start_ns;  ///< of each; kNoStart where it has no rows
+  std::vector<std::int64_t> first_start_ns;  ///< of each, of what ran; kNoStart: nothing did
   std::int64_t first_op = 0, last_op = -1;   ///< no rows: last below first
   static constexpr std::int64_t kNoStart = INT64_MAX;
 };

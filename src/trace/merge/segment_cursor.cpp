@@ -117,9 +117,10 @@ void SegmentCursor::check_piece() {
     if (!is_sound(names_, row, schedule_, file_.name.key.iteration) || rank == index_.ranks.end() ||
         *rank != row.rank || row.op < last_op_read_)
       throw DamagedSegment{};
+    last_op_read_ = row.op;
+    if (!has_run(row)) continue;
     auto& first = first_starts_[at(rank - index_.ranks.begin())];
     first = std::min(first, row.start_ns);
-    last_op_read_ = row.op;
   }
 }
 

@@ -127,7 +127,7 @@ inline void IterationViewOf<Rows>::add(std::size_t position, const TimelineRow& 
     datacenters.resize(rank + 1, -1);
   }
   datacenters[rank] = row.datacenter;
-  if (!has_run(static_cast<Outcome>(row.outcome))) return;
+  if (!has_run(row)) return;
   begin_ns = std::min(begin_ns, row.start_ns);
   if (row.kind == RowKind::send) sends.push_back(position);
   if (row.kind == RowKind::recv) receives.push_back(position);

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -89,6 +90,11 @@ struct TimelineRow {
   friend bool operator==(const TimelineRow&, const TimelineRow&) = default;
 };
 
+/// Does the row say when something was? Others have times of 0.
+[[nodiscard]] constexpr bool has_run(const TimelineRow& row) {
+  return has_run(static_cast<Outcome>(row.outcome));
+}
+
 /// One iteration of one schedule.
 struct IterationKey {
   int schedule = 0;  ///< index into Timeline::schedules, position in a run's list
@@ -102,6 +108,9 @@ struct RowsLeftOut {
   std::string name;  ///< in the file
   std::uint64_t rows = 0;
 };
+
+/// Ends the name of a lane whose ops may pass each other: it chooses, or some of them may not run.
+inline constexpr std::string_view kAnyOrder = " (any order)";
 
 /// Rows and the names that they refer to by index. Rows of one (schedule, iteration) lie together,
 /// ordered by op id.

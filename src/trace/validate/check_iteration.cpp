@@ -26,17 +26,21 @@ struct BoundLess {
 
 void IterationCheck::add(std::span<const TimelineRow> rows) {
   const TimelineRow* before = last_ ? &*last_ : nullptr;
+  const TimelineRow* ran = last_ran_ ? &*last_ran_ : nullptr;
   for (const TimelineRow& row : rows) {
     if (before != nullptr) {
       if (!check_order(row, *before)) return;
-      check_lane(row, *before);
     } else {
       first_op_ = row.op;
+    }
+    if (has_run(row)) {
+      if (ran != nullptr) check_lane(row, *ran);
+      ran = &row;
     }
     note_bound(row);
     highest_rank_ = std::max(highest_rank_, row.rank);
     has_pieces_ = has_pieces_ || row.leg != MessageLeg::whole;
-    resources_.add(row);
+    resources_.add(row, any_order_[to_size(row.lane)]);
     messages_.add(row);
     if (before == nullptr || before->rank != row.rank)
       place_ =
@@ -48,6 +52,7 @@ void IterationCheck::add(std::span<const TimelineRow> rows) {
     ++count_;
   }
   if (before != nullptr) last_ = *before;
+  if (ran != nullptr) last_ran_ = *ran;
 }
 
 Diagnostics IterationCheck::finish() {
@@ -71,9 +76,10 @@ bool IterationCheck::check_order(const TimelineRow& row, const TimelineRow& befo
 }
 
 /// Ops of a lane lie together: a lane is an order, and a device runs one block at a time. Threads
-/// take tasks by rules that rows do not tell.
+/// take tasks by rules that rows do not tell. What did not run has no time.
 void IterationCheck::check_lane(const TimelineRow& row, const TimelineRow& before) {
   if (before.rank != row.rank || before.lane != row.lane || is_task(row.kind)) return;
+  if (any_order_[to_size(row.lane)]) return;
   const bool blocks = is_compute(before.kind) && is_compute(row.kind);
   const std::int64_t earliest = blocks ? before.end_ns : before.start_ns;
   if (row.start_ns < earliest - context_.slack_ns)
@@ -157,10 +163,11 @@ bool ResourceHoldLess::operator()(const ResourceHold& a, const ResourceHold& b) 
          std::tie(b.resource, b.exclusion, b.start_ns, b.end_ns, b.op);
 }
 
-void ResourceCheck::add(const TimelineRow& row) {
-  const bool sends = row.kind == RowKind::send;
-  if (row.resource < 0 || (!sends && !is_collective(row.kind))) return;
-  holds_.push({row.resource, sends ? -1 : row.rank, row.start_ns, row.end_ns, row.op, row.rank});
+void ResourceCheck::add(const TimelineRow& row, bool any_order) {
+  const bool alone = row.kind == RowKind::send ||
+                     (any_order && is_compute(row.kind) && !is_task(row.kind) && has_run(row));
+  if (row.resource < 0 || (!alone && !is_collective(row.kind))) return;
+  holds_.push({row.resource, alone ? -1 : row.rank, row.start_ns, row.end_ns, row.op, row.rank});
 }
 
 Diagnostics ResourceCheck::finish() {

@@ -22,13 +22,13 @@ struct ResourceHoldLess {
   bool operator()(const ResourceHold& a, const ResourceHold& b) const;
 };
 
-/// No two transfers hold one resource at a time, nor do two collectives of one rank. Of one
-/// iteration.
+/// No two transfers hold one resource at a time, nor do two collectives of one rank, nor blocks of
+/// lanes whose ops may pass each other. Of one iteration.
 class ResourceCheck {
 public:
   ResourceCheck(const CheckContext& context, IterationKey key)
       : context_{context}, key_{key}, holds_{context.sort_bytes} {}
-  void add(const TimelineRow& row);
+  void add(const TimelineRow& row, bool any_order);
   [[nodiscard]] Diagnostics finish();
 
 private:
@@ -50,7 +50,10 @@ public:
         source_{source},
         first_{first},
         messages_{context, key},
-        resources_{context, key} {}
+        resources_{context, key} {
+    for (const std::string& lane : context.names->lanes)
+      any_order_.push_back(lane.ends_with(kAnyOrder));
+  }
 
   /// The next rows, whose values are sound.
   void add(std::span<const TimelineRow> rows);
@@ -79,7 +82,9 @@ private:
   IterationKey key_;
   RowSource& source_;
   std::uint64_t first_, count_ = 0;
-  std::optional<TimelineRow> last_;  ///< of those that were added
+  std::vector<bool> any_order_;          ///< by lane: may its ops pass each other?
+  std::optional<TimelineRow> last_;      ///< of those that were added
+  std::optional<TimelineRow> last_ran_;  ///< of those that ran
   std::int64_t first_op_ = 0;
   std::int64_t least_bound_ = INT64_MAX, largest_bound_ = -1;  ///< of ops that rows are bound by
   std::int32_t highest_rank_ = 0;

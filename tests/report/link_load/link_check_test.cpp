@@ -89,6 +89,13 @@ TEST(LinkCheck, TakesMessagesThatFollowEachOther) {
                   "x time"));
 }
 
+TEST(LinkCheck, AMessageThatDoesNotRunCarriesNothing) {
+  TimelineRow skipped = send_of(2, 0, 0);
+  skipped.outcome = static_cast<std::int32_t>(Outcome::skipped);
+  const Checked found = check(info_of(kTwoSites), {send_of(1, 0, 8), skipped}, "predicted");
+  EXPECT_THAT(found.problems, IsEmpty());
+}
+
 TEST(LinkCheck, NamesLinkWindowBytesAndRate) {
   const Checked found =
       check(info_of(kTwoSites), {send_of(1, 0, 8), send_of(2, 10, 14)}, "predicted");

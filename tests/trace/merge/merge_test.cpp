@@ -96,6 +96,25 @@ TEST(Merge, GathersEveryFinishedIterationInOrder) {
   EXPECT_THAT(validate_trace(scratch.path() / "trace.h5"), IsEmpty());
 }
 
+// A row of an op that did not run has times of 0, on whatever clock the others are.
+TEST(Merge, WhatDidNotRunIsNotTheFirst) {
+  const testing::ScratchDirectory scratch;
+  Timeline all = sample(1);
+  begin_run(scratch.path(), {}, all, kRanks);
+  constexpr std::int64_t kUnixTime = 1'700'000'000'000'000'000;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    Timeline mine = shifted(testing::rows_of_rank(all, 0, rank), kUnixTime);
+    TimelineRow& skipped = mine.rows[1];
+    skipped.outcome = static_cast<std::int32_t>(Outcome::skipped);
+    skipped.ready_ns = skipped.start_ns = skipped.end_ns = 0;
+    TimelineRow& same = *std::ranges::find(all.rows, skipped.op, &TimelineRow::op);
+    same.outcome = skipped.outcome;
+    same.ready_ns = same.start_ns = same.end_ns = 0;
+    write_segment(scratch.path(), {0, 0, rank}, mine);
+  }
+  EXPECT_EQ(merge_run(scratch.path()).measured.rows, all.rows);
+}
+
 TEST(RankClock, AddsWhatHasDriftedSince) {
   const RankClock clock{1'000'000'000, 9'000'000'000,
                         20e-6};  // a second in, 20 us more each second

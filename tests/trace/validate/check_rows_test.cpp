@@ -141,6 +141,48 @@ TEST(CheckRows, FindsLanesOutOfOrder) {
               Contains(HasSubstr("before op 0 of its lane ends")));
 }
 
+void skip(TimelineRow& row) {
+  row.outcome = static_cast<std::int32_t>(Outcome::skipped);
+  row.ready_ns = row.start_ns = row.end_ns = 0;
+}
+
+TEST(CheckRows, ALaneIsTheOrderOfWhatRan) {
+  EXPECT_THAT(after([](Timeline& t) { skip(t.rows[1]); }), IsEmpty());
+  EXPECT_THAT(after([](Timeline& t) {
+                skip(t.rows[1]);
+                t.rows[2].start_ns = t.rows[0].end_ns - 1;
+              }),
+              Contains(HasSubstr("before op 0 of its lane ends")));
+}
+
+// Rows 0 and 1 are blocks of one lane.
+TEST(CheckRows, OpsOfSomeLanesMayPassEachOther) {
+  const auto exchanged = [](Timeline& t) {
+    const std::int64_t between = t.rows[0].end_ns - t.rows[0].start_ns;
+    std::swap(t.rows[0].start_ns, t.rows[1].start_ns);
+    t.rows[0].end_ns = t.rows[0].start_ns + between;
+    t.rows[1].end_ns = std::min(t.rows[1].end_ns, t.rows[0].start_ns);
+  };
+  const auto in_any_order = [](Timeline& t) {
+    t.resources = {"device 0"};
+    const std::int32_t lane = t.rows[0].lane;
+    t.lanes[static_cast<std::size_t>(lane)] += kAnyOrder;
+    for (TimelineRow& row : t.rows)
+      if (row.rank == t.rows[0].rank && row.lane == lane) row.resource = 0;
+  };
+  EXPECT_THAT(after(exchanged), Contains(HasSubstr("of its lane ends")));
+  EXPECT_THAT(after([&](Timeline& t) {
+                exchanged(t);
+                in_any_order(t);
+              }),
+              IsEmpty());
+  EXPECT_THAT(after([&](Timeline& t) {
+                in_any_order(t);
+                t.rows[1].start_ns = t.rows[0].end_ns - 1;
+              }),
+              Contains(HasSubstr("takes resource device 0")));
+}
+
 // Two stamps by two clocks, each off by what is stated of it.
 TEST(CheckRows, ForgivesWhatClocksStateAndNoMore) {
   EXPECT_EQ(measured_slack_ns(""), 0);
