@@ -7,6 +7,7 @@
 #include "plan/plan_draft.hpp"
 #include "sim/simulate.hpp"
 #include "support/exchanging_replicas.hpp"
+#include "support/needs_a_skipped_op.hpp"
 
 namespace longhaul::sim {
 namespace {
@@ -153,6 +154,14 @@ TEST(EventDriver, AnOptionalOpThatWouldEndLateIsSkippedWithWhatNeedsIt) {
 }
 
 // Four tasks of 10 on two workers: by arrival the one that is ready first, though listed last.
+// It does not wait for the other op that it needs, nor its lane for it.
+TEST(EventDriver, WhatNeedsASkippedOpIsSkippedAtOnce) {
+  const testing::NeedsASkippedOp ranks;
+  const OpResults results = simulate_results(ranks.plan);
+  EXPECT_EQ(results.outcomes[index(ranks.first)], Outcome::skipped);
+  EXPECT_EQ(results.times[index(ranks.second)].start, 0ms);
+}
+
 TEST(EventDriver, WorkersTakeTasksAsTheyArrive) {
   OneRank one;
   const LaneId host = one.draft.add_lane(
