@@ -1,15 +1,14 @@
 // Do streams of ranks take the predicted time? Replicas in two sites exchange their parts over one
 // link each way, whose rate is varied, and wait for exchanges of the iteration before or of the one
 // before that.
-#include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "base/program/program.hpp"
 #include "base/unit_text.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/credit.hpp"
-#include "harness/profile/stream_measurement.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/streams/stream_run.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -23,36 +22,10 @@ struct Options : harness::SharedOptions {
   int iterations = 30;
   int warmup = 6;
   double most = 3;  ///< percent
+  bool extras = false;
+  bool resume = false;
   std::string fault;
 };
-
-ExitCode run(const Options& options, const std::vector<Bandwidth>& rates,
-             const harness::StreamSettings& settings) {
-  engine::Ranks ranks{{parse_duration(options.deadline)}};
-  harness::on_rank0(ranks.world(), [&] {
-    if (ranks.count() % 2 != 0)
-      fail("there are {} ranks (each has a partner in the other site). Start an even number.",
-           ranks.count());
-    return std::string{};
-  });
-  std::vector<harness::StreamMeasurement> measurements;
-  engine::Checks checks;
-  for (const int stale : {0, 1})
-    for (const Bandwidth rate : rates)
-      measurements.push_back(harness::measure_stream(rate, stale, ranks, settings, checks));
-  const harness::PublishingCost cost = harness::measure_publishing(ranks);
-  const std::int64_t wrong = ranks.world().sum(checks.wrong());
-  if (ranks.is_first())
-    fmt::print(
-        "{}{} ranks, {} iterations each, {} wrong. An op told to others of the host: {:.0f} ns to "
-        "publish, {:.0f} ns to read\n",
-        harness::stream_table(measurements), ranks.count(), options.iterations, wrong,
-        cost.publish_ns, cost.read_ns);
-  const bool far_off = std::ranges::any_of(measurements, [&](const auto& each) {
-    return 100 * std::abs(each.difference()) > options.most;
-  });
-  return wrong > 0 || far_off ? ExitCode::answer_is_no : ExitCode::fine;
-}
 
 void declare(Arguments& arguments, Options& options) {
   arguments.option("--rates", options.rates, "of the link between the sites, a comma list")
@@ -72,43 +45,64 @@ void declare(Arguments& arguments, Options& options) {
               "exit code 1 where a period is further from its prediction, in percent")
       .shows_default();
   arguments.option("--credit", options.credit, harness::kCreditHelp).shows_default();
+  arguments.flag("--extras", options.extras,
+                 "ranks also have host tasks that may not run, and note versions");
   arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:ITERATION, freeze@");
+  arguments.flag("--resume", options.resume,
+                 "go on with the run in --out after the last iteration that all ranks finished");
   harness::add_shared_options(
       arguments, options,
-      {{harness::Shared::deadline},
+      {{harness::Shared::out, "directory for a trace of all iterations"},
+       {harness::Shared::deadline},
        {harness::Shared::ranks},
        {harness::Shared::check, "tiny: two rates, and the answer is the exit code"}});
+}
+
+harness::StreamRun run_of(Options options) {
+  if (options.check) {
+    options.rates = "10Gbps,40Gbps";
+    options.iterations = 6;
+    options.warmup = 2;
+    options.most = 50;  // right, not accurate: tests share their machine
+  }
+  harness::StreamRun run;
+  harness::StreamSettings& settings = run.settings;
+  settings.forward = parse_duration(options.forward);
+  settings.latency = parse_duration(options.latency);
+  settings.size = parse_bytes(options.size);
+  settings.iterations = options.iterations;
+  settings.warmup = options.warmup;
+  settings.credit = harness::credit_of(options.credit);
+  settings.extras = options.extras;
+  if (!options.fault.empty()) settings.fault = engine::parse_fault(options.fault);
+  if (settings.warmup + 2 > settings.iterations)
+    fail("{} of {} iterations are warm-up (two starts are needed after it). Give more.",
+         settings.warmup, settings.iterations);
+  if (options.resume && options.out.empty())
+    fail("--resume needs --out (it goes on with the run of a directory). Name it.");
+  const std::vector<Bandwidth> rates = harness::parse_rates(options.rates);
+  for (const int stale : {0, 1})
+    for (const Bandwidth rate : rates) run.cases.push_back({rate, stale});
+  run.most_percent = options.most;
+  run.deadline = parse_duration(options.deadline);
+  run.request.out = options.out;
+  run.request.resume = options.resume;
+  run.request.info.command_line = options.command_line;
+  return run;
 }
 
 ExitCode main_of(int argc, char** argv) {
   Options options;
   Arguments arguments{"Validates streams: the time between their iterations against simulation."};
   declare(arguments, options);
-  arguments.footer(harness::help_footer({"scripts/mpi -n 4 build/bin/bench_stream",
-                                         "scripts/mpi -n 4 build/bin/bench_stream --check"}));
+  options.command_line = harness::command_line(argc, argv);
+  arguments.footer(harness::help_footer(
+      {"scripts/mpi -n 4 build/bin/bench_stream", "scripts/mpi -n 4 build/bin/bench_stream --check",
+       "scripts/mpi -n 4 build/bin/bench_stream --extras --out runs/stream --resume"}));
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
-  std::vector<Bandwidth> rates;
-  harness::StreamSettings settings;
-  harness::collectively([&] {
-    if (options.check) {
-      options.rates = "10Gbps,40Gbps";
-      options.iterations = 6;
-      options.warmup = 2;
-      options.most = 50;  // right, not accurate: tests share their machine
-    }
-    rates = harness::parse_rates(options.rates);
-    settings.forward = parse_duration(options.forward);
-    settings.latency = parse_duration(options.latency);
-    settings.size = parse_bytes(options.size);
-    settings.iterations = options.iterations;
-    settings.warmup = options.warmup;
-    settings.credit = harness::credit_of(options.credit);
-    if (!options.fault.empty()) settings.fault = engine::parse_fault(options.fault);
-    if (settings.warmup + 2 > settings.iterations)
-      fail("{} of {} iterations are warm-up (two starts are needed after it). Give more.",
-           settings.warmup, settings.iterations);
-  });
-  return run(options, rates, settings);
+  harness::StreamRun run;
+  harness::collectively([&] { run = run_of(options); });
+  return harness::run_streams(std::move(run));
 }
 
 }  // namespace

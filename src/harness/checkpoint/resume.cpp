@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 
 #include "harness/checkpoint/resume_journal.hpp"
+#include "harness/checkpoint/run_segments.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
 #include "trace/hdf5/new_file.hpp"
@@ -77,35 +78,6 @@ void require_same_rows(const Timeline& kept, const Timeline& planned,
       directory.string());
 }
 
-bool is_temporary(const std::string& name) {
-  return name.starts_with('.') && name.ends_with(".tmp");
-}
-
-bool is_segment(const std::string& name) {
-  return name.starts_with("segment.") && name.ends_with(".h5");
-}
-
-/// True of the name "segment.<schedule>.<iteration>...." of an iteration that is not done again.
-bool is_gone_on_from(const std::string& name, const std::vector<EarlierIterations>& kept) {
-  int schedule = -1, iteration = -1;
-  if (std::sscanf(name.c_str(), "segment.%d.%d.", &schedule, &iteration) != 2) return false;
-  return schedule >= 0 && std::cmp_less(schedule, kept.size()) &&
-         iteration < kept[static_cast<std::size_t>(schedule)].count;
-}
-
-bool is_report(const std::string& name) {
-  return name.starts_with("report.") && name.ends_with(".txt");
-}
-
-void remove_segments(const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> merged;
-  for (const auto& entry : std::filesystem::directory_iterator{directory}) {
-    const std::string name = entry.path().filename().string();
-    if (is_segment(name) || name == "run.h5") merged.push_back(entry.path());
-  }
-  for (const auto& file : merged) std::filesystem::remove(file);
-}
-
 /// For the end of a run that is told to end.
 std::string kept_text(const std::filesystem::path& directory, int ranks,
                       const std::optional<int>& wanted, bool can_go_on) {
@@ -115,14 +87,6 @@ std::string kept_text(const std::filesystem::path& directory, int ranks,
                      can_go_on
                          ? "--resume goes on"
                          : fmt::format("longhaul trace merge {} reads them", directory.string()));
-}
-
-/// A new directory that no run had before.
-std::filesystem::path make_aside(const std::filesystem::path& directory) {
-  for (int number = 1;; ++number) {
-    std::filesystem::path aside = directory / fmt::format("unfinished-{}", number);
-    if (std::filesystem::create_directory(aside)) return aside;
-  }
 }
 
 }  // namespace
@@ -170,22 +134,10 @@ void RunDirectory::go_on(const PipelineInput& input, const trace::RunInfo& info)
     require_same_rows(trace.predicted, predicted_timeline(input), directory_);
     earlier_ = read_earlier(trace.measured, input, journal);
   }
-  move_away(earlier_);
+  std::vector<int> kept;
+  for (const EarlierIterations& each : earlier_) kept.push_back(each.count);
+  set_unfinished_aside(directory_, kept);
   if (!begun) trace::begin_run(directory_, info, predicted_timeline(input), ranks_.count());
-}
-
-/// Temporary files, segments that are not gone on from, and a trace without its record.
-void RunDirectory::move_away(const std::vector<EarlierIterations>& kept) {
-  std::vector<std::filesystem::path> half;
-  for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
-    const std::string name = entry.path().filename().string();
-    const bool lost = is_segment(name) && !is_gone_on_from(name, kept);
-    if (is_temporary(name) || name == "trace.h5" || is_report(name) || lost)
-      half.push_back(entry.path());
-  }
-  if (half.empty()) return;
-  const std::filesystem::path aside = make_aside(directory_);
-  for (const auto& file : half) std::filesystem::rename(file, aside / file.filename());
 }
 
 void RunDirectory::tell_counts() {

@@ -40,7 +40,6 @@ public:
 private:
   void open(const PipelineInput& input, const trace::RunInfo& info);
   void go_on(const PipelineInput& input, const trace::RunInfo& info);
-  void move_away(const std::vector<EarlierIterations>& kept);
   void tell_counts();
 
   engine::Ranks& ranks_;

@@ -1,4 +1,4 @@
-#include "harness/profile/stream_measurement.hpp"
+#include "harness/streams/stream_measurement.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,6 +11,7 @@
 #include "device/cpu_devices.hpp"
 #include "engine/events/op_board.hpp"
 #include "plan/plan_draft.hpp"
+#include "plan/rows.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::harness {
@@ -19,15 +20,41 @@ namespace {
 constexpr int kParts = 3;
 using Blocks = std::array<plan::PlanDraft::Handle, kParts>;
 
-/// The mean time between starts of iterations from `first` on.
-Duration period_of(const std::vector<Duration>& starts, int first) {
-  return (starts.back() - starts[to_size(first)]) / (std::ssize(starts) - 1 - first);
+/// When iterations start: memory does not grow with their number.
+class Starts {
+public:
+  explicit Starts(int first) : first_{first} {}
+  void add(int iteration, Duration start) {
+    if (iteration == first_) first_start_ = start;
+    last_ = iteration;
+    last_start_ = start;
+  }
+  [[nodiscard]] int periods() const { return std::max(last_ - first_, 0); }
+  /// The mean time between two of them.
+  [[nodiscard]] Duration period() const { return (last_start_ - first_start_) / periods(); }
+  [[nodiscard]] Duration last() const { return last_start_; }
+
+private:
+  int first_, last_ = 0;
+  Duration first_start_{}, last_start_{};
+};
+
+/// After the last B of a rank; one of them can never end by its deadline.
+void add_host_tasks(plan::PlanDraft& draft, Rank rank, const Blocks& backward, Duration takes) {
+  const LaneId host = draft.add_lane(
+      rank, "host", OpKind::compute,
+      {draft.add_resource(fmt::format("workers {}", index(rank)), ResourceKind::workers)});
+  const auto log = draft.add_block(host, takes);
+  const auto late = draft.add_block(host, takes);
+  for (const auto task : {log, late}) draft.after(task, backward.front());
+  draft.window(log, Duration{});
+  draft.window(late, Duration{}, takes / 2);
 }
 
 }  // namespace
 
-Plan plan_of_exchange(int ranks, Bandwidth rate, int stale, const StreamSettings& settings) {
-  plan::PlanDraft draft{"exchange"};
+Plan plan_of_exchange(int ranks, const StreamCase& of, const StreamSettings& settings) {
+  plan::PlanDraft draft{fmt::format("exchange at {}, stale {}", to_text(of.rate), of.stale)};
   const int half = ranks / 2;
   std::vector<Blocks> forward(to_size(ranks)), backward(to_size(ranks));
   for (int r = 0; r < ranks; ++r) {
@@ -41,6 +68,7 @@ Plan plan_of_exchange(int ranks, Bandwidth rate, int stale, const StreamSettings
     for (int part = kParts; part-- > 0;)
       backward[to_size(r)][to_size(part)] = draft.add_block(
           blocks, 2 * settings.forward, {BlockKind::B, 0, 1, ChunkId{part}, MicrobatchId{0}});
+    if (settings.extras) add_host_tasks(draft, rank, backward[to_size(r)], settings.forward);
   }
   const std::array links{
       draft.add_resource("link east>west", ResourceKind::shared_link, 1, Serve::deadline),
@@ -53,41 +81,60 @@ Plan plan_of_exchange(int ranks, Bandwidth rate, int stale, const StreamSettings
       const LaneId receives =
           draft.add_lane(Rank{other}, fmt::format("recv<{}/{}", r, part), OpKind::recv);
       const auto message =
-          draft.add_message(sends, receives, settings.size / rate, settings.latency, settings.size,
-                            {BlockKind::B, 0, 1, ChunkId{part}, MicrobatchId{0}});
+          draft.add_message(sends, receives, settings.size / of.rate, settings.latency,
+                            settings.size, {BlockKind::B, 0, 1, ChunkId{part}, MicrobatchId{0}});
       draft.after(message.send, backward[to_size(r)][to_size(part)]);
       draft.priority(message.send, part);
-      draft.after(forward[to_size(other)][to_size(part)], message.recv, 1 + stale);
+      draft.after(forward[to_size(other)][to_size(part)], message.recv, 1 + of.stale);
+      if (settings.extras && part == kParts - 1)
+        draft.meets(forward[to_size(other)].front(), message.recv, 1);
     }
   }
   return draft.make();
 }
 
-StreamMeasurement measure_stream(Bandwidth rate, int stale, engine::Ranks& ranks,
-                                 const StreamSettings& settings, engine::Checks& checks) {
-  const Plan plan = plan_of_exchange(ranks.count(), rate, stale, settings);
-  const plan::Stream stream{settings.iterations, {}};
+void append_predicted(Timeline& timeline, const Plan& plan, int iterations) {
+  sim::simulate_stream(plan, {iterations, {}}, [&](const sim::StreamedIteration& done) {
+    OpResults results = done.results;
+    Duration begin = Duration::max();
+    for (std::size_t i = 0; i < results.times.size(); ++i)
+      if (results.outcomes.empty() || has_run(results.outcomes[i]))
+        begin = std::min(begin, results.times[i].start);
+    for (OpTime& time : results.times)
+      for (Duration* stamp : {&time.ready, &time.start, &time.end})
+        *stamp = std::max(*stamp - begin, Duration::zero());
+    plan::append_rows(timeline, plan, results, done.iteration);
+  });
+}
+
+StreamMeasurement measure_stream(const StreamCase& of, const PlannedStream& planned,
+                                 engine::Ranks& ranks, const StreamSettings& settings,
+                                 engine::Checks& checks) {
+  const Plan& plan = planned.plan;
+  const plan::Stream stream{settings.iterations, {}, planned.first};
   const OpId own_first{ops_of_rank(plan, ranks.self()).first};
-  std::vector<Duration> predicted, measured;
+  Starts predicted{planned.first + settings.warmup}, measured{planned.first + settings.warmup};
   sim::simulate_stream(plan, stream, [&](const sim::StreamedIteration& done) {
-    predicted.push_back(done.results.times[index(own_first)].start);
+    predicted.add(done.iteration, done.results.times[index(own_first)].start);
   });
   engine::EngineOptions options;
   options.credit = settings.credit;
   options.streams = true;
   options.fault = settings.fault;
   device::TimedDevice device;
-  ranks.watchdog().watch(&plan, predicted.back());
+  ranks.watchdog().watch(&plan, predicted.last());
   engine::Engine engine{plan, ranks, device, options};
   engine.run_stream(stream, 0, [&](const engine::IterationResult& result) {
-    measured.push_back(result.times[index(own_first)].start);
+    measured.add(result.iteration, result.times[index(own_first)].start);
     checks += result.checks;
+    if (planned.keep) planned.keep(result);
   });
   ranks.watchdog().watch(nullptr, {});
-  StreamMeasurement measurement{rate, stale, period_of(predicted, settings.warmup),
-                                period_of(measured, settings.warmup),
-                                engine.most_live_iterations()};
-  measurement.measured = Duration{ranks.world().maximum(measurement.measured.count())};
+  StreamMeasurement measurement{
+      of, planned.first, measured.periods(), {}, {}, engine.most_live_iterations()};
+  if (measurement.periods == 0) return measurement;
+  measurement.predicted = predicted.period();
+  measurement.measured = Duration{ranks.world().maximum(measured.period().count())};
   return measurement;
 }
 
@@ -134,8 +181,10 @@ std::string stream_table(const std::vector<StreamMeasurement>& measurements) {
     return fmt::format("{:.3f}", static_cast<double>(time.count()) / 1e6);
   };
   for (const StreamMeasurement& each : measurements)
-    table.add_row({to_text(each.rate), std::to_string(each.stale), ms(each.predicted),
-                   ms(each.measured), fmt::format("{:+.2f}%", 100 * each.difference()),
+    table.add_row({to_text(each.of.rate), std::to_string(each.of.stale),
+                   each.periods == 0 ? "-" : ms(each.predicted),
+                   each.periods == 0 ? "-" : ms(each.measured),
+                   each.periods == 0 ? "-" : fmt::format("{:+.2f}%", 100 * each.difference()),
                    std::to_string(each.live)});
   return table.text();
 }

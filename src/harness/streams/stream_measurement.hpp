@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,25 +21,47 @@ struct StreamSettings {
   int iterations = 20;
   int warmup = 5;  ///< of these iterations: not measured
   Duration credit{std::chrono::milliseconds{1}};
+  /// With ops that may not run and versions: each rank has two host tasks after its last B, of
+  /// which one can never end by its deadline, and F of part 0 notes which exchange of the last part
+  /// it met.
+  bool extras = false;
   std::optional<engine::Fault> fault;
 };
 
-struct StreamMeasurement {
+struct StreamCase {
   Bandwidth rate;
   int stale = 0;
+};
+
+/// One stream's: of the iterations from `first` on.
+struct StreamMeasurement {
+  StreamCase of;
+  int first = 0;
+  int periods = 0;       ///< that were measured; 0: too few iterations were left to run
   Duration predicted{};  ///< between the starts of two iterations, mean
   Duration measured{};   ///< the same, of the slowest rank
   std::size_t live = 0;  ///< iterations in memory at a time
   [[nodiscard]] double difference() const {
+    if (periods == 0) return 0;
     return static_cast<double>(measured.count()) / static_cast<double>(predicted.count()) - 1;
   }
 };
 
-[[nodiscard]] Plan plan_of_exchange(int ranks, Bandwidth rate, int stale,
+/// A plan, and from which iteration on its stream is to be run.
+struct PlannedStream {
+  Plan plan;
+  int first = 0;
+  /// Called with each iteration of this rank; empty: with none.
+  std::function<void(const engine::IterationResult&)> keep{};
+};
+
+[[nodiscard]] Plan plan_of_exchange(int ranks, const StreamCase& of,
                                     const StreamSettings& settings);
+/// The rows of all iterations, as simulated.
+void append_predicted(Timeline& timeline, const Plan& plan, int iterations);
 /// Collective over an even number of ranks.
-[[nodiscard]] StreamMeasurement measure_stream(Bandwidth rate, int stale, engine::Ranks& ranks,
-                                               const StreamSettings& settings,
+[[nodiscard]] StreamMeasurement measure_stream(const StreamCase& of, const PlannedStream& planned,
+                                               engine::Ranks& ranks, const StreamSettings& settings,
                                                engine::Checks& checks);
 /// What an op costs that is told to ranks of the same host, without waking them.
 struct PublishingCost {

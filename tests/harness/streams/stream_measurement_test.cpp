@@ -1,4 +1,4 @@
-#include "harness/profile/stream_measurement.hpp"
+#include "harness/streams/stream_measurement.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 /// Starts of the first op of each iteration.
 std::vector<Duration> starts(Bandwidth rate, int stale, int iterations) {
   std::vector<Duration> all;
-  const Plan plan = plan_of_exchange(2, rate, stale, {});
+  const Plan plan = plan_of_exchange(2, {rate, stale}, {});
   sim::simulate_stream(plan, {iterations, {}}, [&](const sim::StreamedIteration& done) {
     all.push_back(done.results.times.front().start);
   });
@@ -28,6 +28,29 @@ TEST(StreamMeasurement, TwoRanksHaveKnownTimes) {
   EXPECT_EQ(starts(transfer(20), 0, 3), (std::vector<Duration>{0ms, 115ms, 230ms}));
   EXPECT_EQ(starts(transfer(20), 1, 3), (std::vector<Duration>{0ms, 90ms, 180ms}));
   EXPECT_EQ(starts(transfer(40), 0, 4), (std::vector<Duration>{0ms, 135ms, 300ms, 465ms}));
+}
+
+// What may not run takes no time of the rest.
+TEST(StreamMeasurement, ExtrasAreBesideTheStream) {
+  StreamSettings settings;
+  settings.extras = true;
+  const Plan plan = plan_of_exchange(2, {Bandwidth{10e9}, 0}, settings);
+  Timeline rows;
+  append_predicted(rows, plan, 3);
+  ASSERT_EQ(rows.rows.size(), 3 * plan.ops.size());
+  std::vector<int> skipped(3, 0), met;
+  for (const TimelineRow& row : rows.rows) {
+    if (row.outcome == static_cast<std::int32_t>(Outcome::skipped)) ++skipped[at(row.iteration)];
+    if (row.op == 0) EXPECT_EQ(row.start_ns, 0) << "times are from the iteration's first op";
+    if (row.op == 0) met.push_back(row.version);
+  }
+  EXPECT_EQ(skipped, (std::vector<int>{2, 2, 2}));
+  EXPECT_EQ(met, (std::vector<int>{-1, 0, 1}));
+  Duration last{};
+  sim::simulate_stream(plan, {3, {}}, [&](const sim::StreamedIteration& done) {
+    last = done.results.times.front().start;
+  });
+  EXPECT_EQ(last, starts(Bandwidth{10e9}, 0, 3).back());
 }
 
 TEST(StreamMeasurement, ReadsRates) {

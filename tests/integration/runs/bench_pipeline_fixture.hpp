@@ -55,12 +55,12 @@ protected:
   }
   [[nodiscard]] std::filesystem::path scenario() const { return scratch_.path() / "four.toml"; }
 
-  /// Starts bench_pipeline on the scenario, as `processes` by mpirun (0: as one without it); its
-  /// output goes to a file.
+  /// Starts bench_pipeline on the scenario, or another program, as `processes` by mpirun (0: as one
+  /// without it); its output goes to a file.
   void start(int processes, std::vector<std::string> options) {
     std::vector<std::string> words;
     if (processes > 0) words = {LONGHAUL_MPI_SCRIPT, "-n", std::to_string(processes)};
-    words.insert(words.end(), {LONGHAUL_BENCH_PIPELINE, scenario().string()});
+    words.insert(words.end(), program_.begin(), program_.end());
     words.insert(words.end(), options.begin(), options.end());
     output_ = scratch_.path() / ("output-" + std::to_string(++runs_));
     begin_ = std::chrono::steady_clock::now();
@@ -129,7 +129,7 @@ protected:
     }
     return parents;
   }
-  /// Waits until no process works on the scenario; false: some do not end.
+  /// Waits until no process works on the scenario, or beside it; false: some do not end.
   [[nodiscard]] bool wait_for_no_process() const {
     for (int i = 0; i < 500; ++i) {
       bool any = false;
@@ -138,7 +138,7 @@ protected:
         if (name.find_first_not_of("0123456789") != std::string::npos) continue;
         std::ifstream words{entry.path() / "cmdline"};
         for (std::string word; std::getline(words, word, '\0');)
-          any = any || word == scenario().string();
+          any = any || word.starts_with(scratch_.path().string());
       }
       if (!any) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds{20});
@@ -162,6 +162,7 @@ protected:
   }
 
   ScratchDirectory scratch_;
+  std::vector<std::string> program_{LONGHAUL_BENCH_PIPELINE, scenario().string()};
   std::filesystem::path out_ = "out";  ///< in the scratch directory
   std::filesystem::path output_;
   int child_ = 0;
