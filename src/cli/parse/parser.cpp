@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/version.hpp"
+#include "collective/overlap/overlaps.hpp"
 #include "report/granularity.hpp"
 
 namespace longhaul::cli {
@@ -139,9 +140,12 @@ void Parser::add_simulate() {
       simulate_command, {1, 1}, "scenario (.toml)");
   command.option("--schedule", options_.schedule,
                  "comma list of names and .csv files; static, dynamic: all of these");
+  std::vector<std::string> names;
+  for (const collective::Overlap& each : collective::overlaps()) names.emplace_back(each.name);
   command.option("--overlap", options_.overlap,
-                 "comma list of ways to run collectives of operators beside computation (serial, "
-                 "ddp, ooo, zero1, zero2, zero3, fsdp2): a row for each, docs/overlap.md");
+                 fmt::format("comma list of ways to run collectives of operators beside "
+                             "computation, a row for each: {}",
+                             fmt::join(names, ", ")));
   command.option("--out", options_.out,
                  "write the predicted timeline (HDF5); an existing file is refused");
   report::add_granularity_option(command, options_.granularity);

@@ -1,5 +1,6 @@
 #include "collective/iteration/communications.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "plan/lowering/collectives.hpp"
@@ -12,8 +13,23 @@ int count_of(Members members, const Parallel& parallel) {
     case Members::shard: return parallel.shard;
     case Members::copies: return parallel.replicas / parallel.shard;
     case Members::replicas: return parallel.replicas;
+    case Members::node: return 1;  // of each node its own
   }
   return 1;
+}
+
+std::int64_t earliest_after(const Communication& communication,
+                            const IndexedVector<OperationId, std::uint32_t>& positions) {
+  std::int64_t after = -1;
+  for (const OperationId id : communication.needs)
+    after = std::max<std::int64_t>(after, positions[id]);
+  const auto before = [&](OperationId id) { return std::int64_t{positions[id]} - 1; };
+  if (communication.at_start_of != kNone<OperationId>)
+    after = std::max(after, before(communication.at_start_of));
+  if (communication.input < 0 || communication.needed_by.empty()) return after;
+  std::int64_t first = before(communication.needed_by.front());
+  for (const OperationId id : communication.needed_by) first = std::min(first, before(id));
+  return std::max(after, first);
 }
 
 std::vector<UnitUse> unit_uses(const StageWork& work) {

@@ -36,6 +36,12 @@ struct UnitUse {
 /// In the order in which the stage uses its units.
 [[nodiscard]] std::vector<UnitUse> unit_uses(const StageWork& work);
 
+/// The place in the order of operations after which a communication can begin at the earliest, as
+/// far as the order tells; -1: from the start. One that waits for a message of another stage begins
+/// with the first operation that needs it: the message may come at any time before.
+[[nodiscard]] std::int64_t earliest_after(
+    const Communication& communication, const IndexedVector<OperationId, std::uint32_t>& positions);
+
 /// How many ranks take part in a communication of a stage.
 [[nodiscard]] int count_of(Members members, const Parallel& parallel);
 

@@ -1,12 +1,32 @@
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "collective/iteration/communications.hpp"
 #include "collective/iteration/lower_iteration.hpp"
+#include "schedule/network_routes.hpp"
 
 namespace longhaul::collective {
+namespace {
+
+/// Those that hold a copy of the weights together, node by node.
+std::vector<std::vector<Rank>> groups_in_nodes(const Scenario& scenario, DeviceId stage) {
+  const schedule::NetworkRoutes routes{scenario};
+  std::vector<std::vector<Rank>> groups;
+  for (const std::vector<Rank>& group : groups_of(scenario, stage, Members::shard)) {
+    std::map<std::pair<DatacenterId, int>, std::vector<Rank>> nodes;
+    for (const Rank rank : group)
+      nodes[{scenario.datacenter_of(rank), routes.node_of(rank)}].push_back(rank);
+    for (auto& [node, ranks] : nodes) groups.push_back(std::move(ranks));
+  }
+  return groups;
+}
+
+}  // namespace
 
 std::vector<std::vector<Rank>> groups_of(const Scenario& scenario, DeviceId stage,
                                          Members members) {
+  if (members == Members::node) return groups_in_nodes(scenario, stage);
   const Parallel& parallel = scenario.parallel;
   const int shard = members == Members::replicas ? 1 : parallel.shard;
   const auto group_of = [&](ReplicaId replica, int tensor) {
@@ -14,7 +34,8 @@ std::vector<std::vector<Rank>> groups_of(const Scenario& scenario, DeviceId stag
       case Members::tensor: return number(replica);
       case Members::shard: return tensor * (parallel.replicas / shard) + number(replica) / shard;
       case Members::copies:
-      case Members::replicas: return tensor * shard + number(replica) % shard;
+      case Members::replicas:
+      case Members::node: return tensor * shard + number(replica) % shard;
     }
     return 0;
   };

@@ -78,7 +78,8 @@ std::vector<Bytes> held_by_place(const IterationPlan& plan, DeviceId stage) {
 Bytes always_held(const IterationPlan& plan, DeviceId stage) {
   const Scenario& scenario = *plan.scenario;
   const Parallel& parallel = scenario.parallel;
-  const Bytes buffers = schedule::device_memory(*plan.schedule, scenario)[index(stage)].buffers;
+  const Bytes buffers = schedule::device_memory(*plan.schedule, scenario)[index(stage)].buffers +
+                        plan.stages[stage].second_copy;
   const auto& fixed = scenario.memory.fixed;
   if (index(stage) < fixed.size() && fixed[index(stage)]) return *fixed[index(stage)] + buffers;
   const Bytes weights = scenario.costs.weights[index(stage)];

@@ -47,7 +47,8 @@ struct WeightUnit {
 
 /// The ranks that a communication of a stage goes among: those that share its tensors, those that
 /// hold a copy of its weights together, those that hold the same shard, all replicas.
-enum class Members : std::uint8_t { tensor, shard, copies, replicas };
+/// Those of a node among those that hold a copy are for its second copy of the weights.
+enum class Members : std::uint8_t { tensor, shard, copies, replicas, node };
 /// What takes memory beside what a rank always holds: gathered weights, from the begin to the end
 /// of the last operation that needs them; gradients, from the begin of the first operation that
 /// makes them to the end.
@@ -71,6 +72,8 @@ struct Communication {
   std::int32_t completes = -1;
   /// It does not begin before this operation can, though it does not need it; kNone: it may.
   OperationId at_start_of = kNone<OperationId>;
+  /// Position in the base lanes of the operator with which it was cut into pieces; -1: it was not.
+  std::int32_t cut_with = -1;
   plan::CollectiveAlgorithm algorithm = plan::CollectiveAlgorithm::ring;
   plan::Mesh mesh{};
   int pieces = 1;
@@ -94,6 +97,7 @@ struct StageWork {
       issue;  ///< all, in the order in which a rank begins those of a queue
   std::vector<WeightUnit> units;
   Leaving leaving = Leaving::with_block;
+  Bytes second_copy;  ///< each rank's part of a second copy of the weights
 
   [[nodiscard]] OperationId add(Operation operation);
   CommunicationId add(Communication communication);

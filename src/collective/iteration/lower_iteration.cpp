@@ -86,7 +86,7 @@ private:
         layout.completed_by[static_cast<std::uint32_t>(each.completes)].push_back(id);
     }
     for (const Members members :
-         {Members::tensor, Members::shard, Members::copies, Members::replicas})
+         {Members::tensor, Members::shard, Members::copies, Members::replicas, Members::node})
       layout.groups.push_back(groups_of(scenario_, stage, members));
     layouts_.push_back(std::move(layout));
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "collective/iteration/communications.hpp"
 #include "collective/overlap/rewrites.hpp"
 
 namespace longhaul::collective {
@@ -18,10 +19,7 @@ void issue_as_ready(StageWork& work) {
   for (const CommunicationId id : work.communications.ids()) {
     const Communication& each = work.communications[id];
     Ready& own = ready[id];
-    for (const OperationId operation : each.needs)
-      own.after = std::max<std::int64_t>(own.after, positions[operation]);
-    if (each.at_start_of != kNone<OperationId>)
-      own.after = std::max<std::int64_t>(own.after, std::int64_t{positions[each.at_start_of]} - 1);
+    own.after = earliest_after(each, positions);
     own.wanted = static_cast<std::int64_t>(work.order.size());
     for (const OperationId operation : each.needed_by)
       own.wanted = std::min<std::int64_t>(own.wanted, positions[operation]);

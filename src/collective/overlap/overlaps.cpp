@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "collective/iteration/communications.hpp"
 #include "collective/iteration/iteration_memory.hpp"
 #include "collective/iteration/iteration_of.hpp"
+#include "collective/overlap/breadth_first.hpp"
 #include "collective/overlap/rewrites.hpp"
 
 namespace longhaul::collective {
@@ -47,6 +49,26 @@ Parallel fsdp2(Parallel parallel) {
   return parallel;
 }
 
+/// Megatron's buckets of 40 million numbers, where gradients are whole.
+Parallel megatron(Parallel parallel) {
+  constexpr std::int64_t kNumbers = 40'000'000;
+  if (!parallel.sharding.bucket)
+    parallel.sharding.bucket = Bytes{kNumbers * parallel.sharding.gradient_bytes};
+  return parallel;
+}
+
+Parallel in_given_buckets(Parallel parallel) {
+  if (!parallel.sharding.bucket) parallel.sharding.bucket = kBucket;
+  return parallel;
+}
+
+/// By the scenario's sharding.
+IterationPlan as_sharded(IterationPlan plan) {
+  if (plan.scenario->parallel.gradient_sync == GradientSync::zero3)
+    return prefetched(std::move(plan), ShardedLanes::apart);
+  return eager(std::move(plan));
+}
+
 constexpr std::array kOverlaps{
     Overlap{"serial", "nothing overlaps: collectives and blocks of a rank take turns", as_given,
             serialized},
@@ -63,6 +85,27 @@ constexpr std::array kOverlaps{
     Overlap{"fsdp2", "a layer at a time, the last one kept, gathers and scatters apart (PyTorch)",
             fsdp2,
             [](IterationPlan plan) { return prefetched(std::move(plan), ShardedLanes::apart); }},
+    Overlap{"zeropp", "as zero3, backwards gather from a second copy in the node (ZeRO++ hpZ)",
+            zero3,
+            [](IterationPlan plan) {
+              return prefetched(backward_from_node(std::move(plan)), ShardedLanes::one);
+            }},
+    Overlap{"megatron", "tensor ranks' collectives beside wgrads, gradients in buckets (Megatron)",
+            megatron, as_sharded},
+    Overlap{"breadth-first", "all microbatches of a chunk one after the other, then as they come",
+            in_given_buckets, as_sharded, breadth_first},
+    Overlap{"syndicate", "all-reduces in two on two lanes (Better Together)", in_given_buckets,
+            [](IterationPlan plan) {
+              return on_lanes(sums_in_two(as_sharded(std::move(plan))), Traffic::dp, 2);
+            }},
+    Overlap{"coconet", "each collective beside its one product, in max_chunks pieces (CoCoNet)",
+            in_given_buckets,
+            [](IterationPlan plan) {
+              const int pieces = plan.scenario->pieces.most;
+              return in_pieces(std::move(plan), pieces);
+            }},
+    Overlap{"dist-einsum", "the same, a piece for each step of the ring (Wang et al.)",
+            in_given_buckets, [](IterationPlan plan) { return in_pieces(std::move(plan), 0); }},
 };
 
 }  // namespace
@@ -92,7 +135,8 @@ Result<IterationPlan> overlapped(const Overlap& overlap, const Schedule& schedul
                                  const Scenario& scenario, Arrangement arrangement) {
   Scenario sharded = scenario;
   sharded.parallel = overlap.sharded(scenario.parallel);
-  Result<IterationPlan> operations = iteration_of(schedule, sharded, arrangement);
+  Result<IterationPlan> operations = iteration_of(
+      overlap.reordered != nullptr ? overlap.reordered(schedule) : schedule, sharded, arrangement);
   if (!operations) return operations.refusal();
   Result<IterationPlan> plan = with_communications(*std::move(operations));
   if (!plan) return plan.refusal();

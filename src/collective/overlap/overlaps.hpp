@@ -18,6 +18,8 @@ struct Overlap {
   /// `parallel` as it runs under it: gradient_sync, unit, bucket.
   Parallel (*sharded)(Parallel parallel) = nullptr;
   IterationPlan (*rewrite)(IterationPlan plan) = nullptr;
+  Schedule (*reordered)(Schedule schedule) =
+      nullptr;  ///< the schedule as it runs; nullptr: as it is
 };
 
 [[nodiscard]] std::span<const Overlap> overlaps();

@@ -47,22 +47,19 @@ std::vector<OperationId> cut_operation(StageWork& work, OperationId whole, int p
   return all;
 }
 
-}  // namespace
-
-void cut_with_operation(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
-  const auto positions = work.positions();
+/// `side`: where the communication has the operation.
+void cut(StageWork& work, CommunicationId id, OperationId with,
+         std::vector<OperationId> Communication::*side, int pieces, Duration overhead) {
   const Communication whole = work.communications[id];
-  LONGHAUL_ASSERT(!whole.needed_by.empty(), "no operation waits for communication {}", number(id));
   pieces = static_cast<int>(std::min<std::int64_t>(pieces, whole.size.count()));
   if (pieces < 2) return;
-  const OperationId first = *std::ranges::min_element(
-      whole.needed_by, {}, [&](OperationId operation) { return positions[operation]; });
-  const std::vector<OperationId> operations = cut_operation(work, first, pieces, overhead);
+  const std::vector<OperationId> operations = cut_operation(work, with, pieces, overhead);
   std::vector<CommunicationId> made{id};
   for (int piece = 0; piece < pieces; ++piece) {
     Communication part = whole;
     part.size = plan::shard_size(whole.size, pieces, piece);
-    std::ranges::replace(part.needed_by, first, operations[to_size(piece)]);
+    part.cut_with = static_cast<std::int32_t>(work.operations[with].position);
+    std::ranges::replace(part.*side, with, operations[to_size(piece)]);
     if (piece == 0)
       work.communications[id] = std::move(part);
     else
@@ -73,6 +70,26 @@ void cut_with_operation(StageWork& work, CommunicationId id, int pieces, Duratio
   for (Communication& each : work.communications)
     if (std::ranges::find(each.follows, id) != each.follows.end())
       each.follows.insert(each.follows.end(), made.begin() + 1, made.end());
+}
+
+}  // namespace
+
+void cut_with_operation(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
+  const std::vector<OperationId>& waiting = work.communications[id].needed_by;
+  LONGHAUL_ASSERT(!waiting.empty(), "no operation waits for communication {}", number(id));
+  const auto positions = work.positions();
+  const OperationId first =
+      *std::ranges::min_element(waiting, {}, [&](OperationId each) { return positions[each]; });
+  cut(work, id, first, &Communication::needed_by, pieces, overhead);
+}
+
+void cut_with_producer(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
+  const std::vector<OperationId>& needed = work.communications[id].needs;
+  LONGHAUL_ASSERT(!needed.empty(), "communication {} needs no operation", number(id));
+  const auto positions = work.positions();
+  const OperationId last =
+      *std::ranges::max_element(needed, {}, [&](OperationId each) { return positions[each]; });
+  cut(work, id, last, &Communication::needs, pieces, overhead);
 }
 
 void move_before(StageWork& work, OperationId operation, OperationId before) {

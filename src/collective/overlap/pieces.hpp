@@ -12,6 +12,11 @@ namespace longhaul::collective {
 void cut_with_operation(StageWork& work, CommunicationId communication, int pieces,
                         Duration overhead);
 
+/// The same with the last operation that makes what it moves: a piece of the communication begins
+/// when its piece of the operation has ended.
+void cut_with_producer(StageWork& work, CommunicationId communication, int pieces,
+                       Duration overhead);
+
 /// Puts an operation before another in the order.
 void move_before(StageWork& work, OperationId operation, OperationId before);
 

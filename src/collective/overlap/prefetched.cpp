@@ -24,12 +24,7 @@ public:
       Communication& each = work_.communications[id];
       if (each.traffic == Traffic::fsdp && each.kind == CollectiveKind::all_gather) continue;
       // What waits for an operation is issued when that ends, ahead of a gather at that moment.
-      std::int64_t after = -1;
-      for (const OperationId operation : each.needs)
-        after = std::max<std::int64_t>(after, positions_[operation]);
-      if (each.at_start_of != kNone<OperationId>)
-        after = std::max<std::int64_t>(after, std::int64_t{positions_[each.at_start_of]} - 1);
-      moments_[id] = {after + 1, 0};
+      moments_[id] = {earliest_after(each, positions_) + 1, 0};
       each.queue = queue_of(each);
     }
     std::ranges::stable_sort(work_.issue, {}, [&](CommunicationId id) { return moments_[id]; });

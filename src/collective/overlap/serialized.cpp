@@ -16,11 +16,8 @@ public:
     wanted_at_.resize(work.order.size());
     for (const CommunicationId id : work.issue) {
       const Communication& each = work.communications[id];
-      if (each.needs.empty()) {
-        std::uint32_t first = static_cast<std::uint32_t>(work.order.size()) - 1;
-        for (const OperationId operation : each.needed_by)
-          first = std::min(first, positions[operation]);
-        wanted_at_[first].push_back(id);
+      if (each.needs.empty() || each.input >= 0) {
+        wanted_at_[place_of_first(each, positions)].push_back(id);
         continue;
       }
       std::uint32_t last = 0;
@@ -34,14 +31,33 @@ public:
     for (std::size_t place = 0; place < work_.order.size(); ++place) {
       for (const CommunicationId id : wanted_at_[place]) put(id);
       const OperationId operation = work_.order[place];
-      if (latest_) work_.communications[*latest_].before.push_back(operation);
-      latest_.reset();
+      if (latest_ && !is_cut_with(*latest_, operation)) {
+        work_.communications[*latest_].before.push_back(operation);
+        latest_.reset();
+      }
       operation_ = operation;
       for (const CommunicationId id : ready_at_[place]) put(id);
     }
   }
 
 private:
+  /// Of pieces the place of the first piece of their operator.
+  [[nodiscard]] std::uint32_t place_of_first(
+      const Communication& each, const IndexedVector<OperationId, std::uint32_t>& positions) const {
+    std::uint32_t first = static_cast<std::uint32_t>(work_.order.size()) - 1;
+    for (const OperationId operation : each.needed_by)
+      first = std::min(first, positions[operation]);
+    while (each.cut_with >= 0 && first > 0 && is_at(work_.order[first - 1], each.cut_with)) --first;
+    return first;
+  }
+  [[nodiscard]] bool is_at(OperationId operation, std::int32_t position) const {
+    return std::cmp_equal(work_.operations[operation].position, position);
+  }
+  [[nodiscard]] bool is_cut_with(CommunicationId id, OperationId operation) const {
+    const std::int32_t position = work_.communications[id].cut_with;
+    return position >= 0 && is_at(operation, position);
+  }
+
   /// After the operation or collective so far.
   void put(CommunicationId id) {
     Communication& each = work_.communications[id];

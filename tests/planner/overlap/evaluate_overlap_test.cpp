@@ -204,6 +204,26 @@ TEST(EvaluateOverlap, SendsWhatTheFormulasSay) {
   EXPECT_EQ(each.at(Traffic::dp), 3 * weights * 47);
 }
 
+// The first gather and the last scatter of each product show, a piece of them; in 1 ms of four.
+TEST(EvaluateOverlap, CutsProductsAndTheirCollectives) {
+  EXPECT_EQ(evaluated(centauri_toy({"overlap.max_chunks=2"}), "coconet").makespan, 14'500us);
+  EXPECT_EQ(evaluated(centauri_toy({"overlap.max_chunks=4"}), "coconet").makespan, 13'250us);
+  EXPECT_EQ(evaluated(centauri_toy(), "dist-einsum").makespan, 14'500us);
+  EXPECT_EQ(
+      evaluated(centauri_toy({"overlap.max_chunks=2", "overlap.split_overhead=100us"}), "coconet")
+          .makespan,
+      15us * 1000);
+}
+
+TEST(EvaluateOverlap, SendsLessBetweenNodesWhereBackwardsGatherInside) {
+  const Scenario scenario = several()[0];
+  const std::int64_t weights = scenario.costs.weights.front().count();
+  const auto all = sent(simulate_iteration(planned_iteration(scenario, "zero3")).or_throw());
+  EXPECT_EQ(all.at(Traffic::fsdp), 3 * weights * 3);
+  const auto inside = sent(simulate_iteration(planned_iteration(scenario, "zeropp")).or_throw());
+  EXPECT_EQ(inside.at(Traffic::fsdp), (3 + 2 * 1 + 3) * weights);
+}
+
 TEST(EvaluateOverlap, SendsBetweenStagesAndTensorRanks) {
   const Scenario scenario = several()[2];
   const auto bytes =
