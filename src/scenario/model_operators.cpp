@@ -130,7 +130,9 @@ LayerWidths layer_widths(const Model& model) {
 std::vector<Operator> model_operators(const Model& model) {
   OperatorWriter writer{model};
   for (int layer = 0; layer < model.layers; ++layer) {
-    if (layer == 0 && model.layers > 1)
+    if (model.decoders_alone && model.vocabulary == 0)
+      writer.decoder(layer);
+    else if (layer == 0 && model.layers > 1)
       writer.embedding(layer);
     else if (layer + 1 == model.layers && model.layers > 1)
       writer.head(layer);

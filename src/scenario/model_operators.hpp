@@ -13,9 +13,10 @@ namespace longhaul::scenario {
 ///  - layer: "attention_norm", "qkv", "attention", "output", "feedforward_norm", "gate_up",
 ///    "swiglu", "down";
 ///  - head: "head_norm", "head", "loss".
-/// Times by FLOPs over the achieved rate or bytes over the memory's, whichever is longer; without a
-/// vocabulary embedding and head are one operator that takes what a layer takes, as its weights do.
-/// The formulas stand in docs/scenario.md, "Operators".
+/// Of Model::decoders_alone all are layers. Times by FLOPs over the achieved rate or bytes over the
+/// memory's, whichever is longer; without a vocabulary embedding and head are one operator that
+/// takes what a layer takes, as its weights do. The formulas stand in docs/scenario.md,
+/// "Operators".
 [[nodiscard]] std::vector<Operator> model_operators(const Model& model);
 
 /// Times and weights of `stages` devices that hold these operators: `count[s]` of them, in order.

@@ -30,6 +30,14 @@ Model atlas(std::string name, int hidden, int intermediate, int sequence_length)
           sequence_length, 1, 1,      kAchievedA100, kPeakA100, kMemoryA100};
 }
 
+/// Centauri table 4, whose sizes are decoder layers alone; `intermediate` is LLaMA's of that width
+/// (of Large as LLaMA's rule gives it). The rate of its A100 is an assumption of 70% of the peak.
+Model centauri(std::string name, int layers, int hidden, int intermediate, int heads) {
+  constexpr double kAchieved = 220e12;
+  return {std::move(name), layers,    hidden,      intermediate, heads, heads, 0, 2048, 1, 1,
+          kAchieved,       kPeakA100, kMemoryA100, true};
+}
+
 /// CrossPipe's M70 on 4 GH200 a stage of 8 layers: F = 38 ms is printed (7.1). B and R follow from
 /// table 5 at delay (0,0), where 1F1B takes (M + P - 1) / M times a microbatch's blocks: 0.151 s
 /// at M = 16 gives F + B = 105 ms, so B = 67; with recomputation 0.174 s at M = 32 gives
@@ -59,8 +67,22 @@ const std::vector<ModelPreset>& model_presets() {
         // chosen to make them 412 million and 1.2 thousand million in our layer.
         {atlas("gpt-a", 4096, 28067, 4096), std::nullopt},
         {atlas("gpt-b", 8192, 37906, 6144), std::nullopt},
+        {centauri("llama-small", 18, 4096, 11008, 32), std::nullopt},
+        {centauri("llama-medium", 15, 5120, 13824, 40), std::nullopt},
+        {centauri("llama-big", 10, 6656, 17920, 52), std::nullopt},
+        {centauri("llama-large", 8, 8192, 22016, 64), std::nullopt},
     };
   }();
+  return presets;
+}
+
+const std::vector<NodePreset>& node_presets() {
+  // Centauri section 5: 8 A100 a node with one or four InfiniBand ports of 200 Gb/s. Of
+  // NVSwitch's 600 GB/s, both ways together, a port moves 230 GB/s one way: an assumption.
+  static const std::vector<NodePreset> presets{
+      {"centauri-a", 8, Bandwidth{8 * 230e9}, 200_Gbps},
+      {"centauri-b", 8, Bandwidth{8 * 230e9}, 800_Gbps},
+  };
   return presets;
 }
 

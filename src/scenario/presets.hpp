@@ -26,4 +26,14 @@ struct LinkPreset {
 
 [[nodiscard]] const std::vector<LinkPreset>& link_presets();
 
+/// The nodes of a published cluster: GPUs, and rates each way.
+struct NodePreset {
+  std::string name;
+  int gpus = 1;
+  Bandwidth device;    ///< of a GPU's port inside its node
+  Bandwidth internal;  ///< of a node, to the others of its datacenter
+};
+
+[[nodiscard]] const std::vector<NodePreset>& node_presets();
+
 }  // namespace longhaul::scenario

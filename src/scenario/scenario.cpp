@@ -178,6 +178,7 @@ Scenario Scenario::as_played() const {
   slow_down_blocks(played.costs);
   for (Costs& of_replica : played.replica_costs) slow_down_blocks(of_replica);
   played.operators.all = slowed(played.operators.all, factor);
+  played.pieces.overhead = scaled(played.pieces.overhead, factor);
   PlayedTraces traces;
   for (Link& link : played.links) {
     slow_down(link.weather, factor, traces);

@@ -36,6 +36,9 @@ struct Model {
   double peak_flops = 0;
   /// Rate of one GPU's memory, for the operators that compute little. H100, H200's data sheets.
   Bandwidth memory_bandwidth{8 * 3.35e12};
+  /// All layers are decoder layers, embedding and head are left out (Centauri table 4); without a
+  /// vocabulary.
+  bool decoders_alone = false;
 };
 
 /// The kind of work of an operator.
@@ -69,13 +72,23 @@ struct ModelOperators {
 /// rate); Atlas' (footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate);
 /// ZeRO-3's, where `shard` replicas hold one copy of the weights together: gathered from them
 /// before the first F and kept until the last W, gradients scattered over them and then summed with
-/// the other copies' (hybrid sharding).
-#define LONGHAUL_GRADIENT_SYNCS(X) \
-  X(none, "none")                  \
-  X(all_reduce, "all-reduce")      \
-  X(zero1, "zero1")                \
-  X(two_datacenter, "two-datacenter") X(ring_rate, "ring-rate") X(zero3, "zero3")
+/// the other copies' (hybrid sharding); ZeRO-2's, whose messages between whole stages are ZeRO-1's.
+#define LONGHAUL_GRADIENT_SYNCS(X)    \
+  X(none, "none")                     \
+  X(all_reduce, "all-reduce")         \
+  X(zero1, "zero1")                   \
+  X(two_datacenter, "two-datacenter") \
+  X(ring_rate, "ring-rate")           \
+  X(zero3, "zero3")                   \
+  X(zero2,                            \
+    "zero"                            \
+    "2")
 LONGHAUL_LISTED_ENUM(GradientSync, LONGHAUL_GRADIENT_SYNCS);
+
+/// Does each replica step its part of all weights, and gathers those of the others?
+[[nodiscard]] constexpr bool divides_optimizer(GradientSync sync) {
+  return sync == GradientSync::zero1 || sync == GradientSync::zero2;
+}
 
 /// The three indices of a training rank.
 #define LONGHAUL_RANK_DIMENSIONS(X) X(tensor, "tensor") X(stage, "stage") X(replica, "replica")
@@ -84,6 +97,25 @@ LONGHAUL_LISTED_ENUM(RankDimension, LONGHAUL_RANK_DIMENSIONS);
 using RankOrder = std::array<RankDimension, 3>;
 inline constexpr RankOrder kTensorStageReplica{RankDimension::tensor, RankDimension::stage,
                                                RankDimension::replica};
+
+/// When sharded weights that a unit has used in a forward are gathered for its backward: always;
+/// unless the unit is the next that its rank uses; never, for they are kept for the iteration.
+#define LONGHAUL_REGATHERS(X) \
+  X(always, "always")         \
+  X(all_but_last, "all-but-last") X(once, "once")
+LONGHAUL_LISTED_ENUM(Regather, LONGHAUL_REGATHERS);
+
+/// How tensor parallelism, FSDP and ZeRO communicate below blocks (src/collective/).
+struct ShardingOptions {
+  bool sequence_parallel = false;  ///< tensor ranks gather and scatter instead of all-reducing
+  /// What is gathered together: so many layers; nullopt: an operator with weights.
+  std::optional<int> unit_layers{};
+  std::optional<int> prefetch{1};  ///< units that are gathered ahead; nullopt: as memory allows
+  Regather regather = Regather::always;
+  std::optional<Bytes> bucket{};  ///< gradients that are summed together; nullopt: of a chunk
+  int gradient_bytes = 2;         ///< of a number; weights have 2
+  friend bool operator==(const ShardingOptions&, const ShardingOptions&) = default;
+};
 
 struct Parallel {
   int stages = 1;    ///< P: pipeline devices per replica
@@ -99,6 +131,7 @@ struct Parallel {
   /// C, pipelines of a DP-cell, for schedules that share the WAN in time (Atlas section 4.4).
   /// nullopt: cell_size() of the links.
   std::optional<int> cell;
+  ShardingOptions sharding{};
 };
 
 /// Costs of one microbatch on each device (index: device, 0..P-1), all its chunks together.
@@ -275,6 +308,13 @@ struct OverlapSlowdown {
   friend bool operator==(const OverlapSlowdown&, const OverlapSlowdown&) = default;
 };
 
+/// How operators are cut so that communication hides beside them.
+struct OverlapPieces {
+  int most = 4;         ///< of a collective and its operator
+  Duration overhead{};  ///< that each piece of an operator but the first adds
+  friend bool operator==(const OverlapPieces&, const OverlapPieces&) = default;
+};
+
 /// The inputs of everything else, as plain data: complete, checked, in absolute units.
 ///
 ///     const Scenario scenario = load_scenario("two-sites.toml");
@@ -298,6 +338,7 @@ struct Scenario {
   std::vector<Link> links;            ///< at most one for each ordered pair
   std::vector<NodeInterfaces> nodes;  ///< at most one for each datacenter
   OverlapSlowdown overlap{};
+  OverlapPieces pieces{};
   Run run;
 
   [[nodiscard]] int ranks() const;  ///< all, with those that do not train

@@ -1,7 +1,6 @@
 #include "schedule/block_operators.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 #include "base/error.hpp"
 
@@ -65,18 +64,22 @@ IndexedVector<ChunkId, OperatorRange> operators_of_chunks(const Schedule& schedu
 std::vector<BlockOperator> block_operators(std::span<const Operator> of_chunk, BlockKind kind) {
   std::vector<BlockOperator> result;
   if (kind == BlockKind::F || kind == BlockKind::R) {
-    for (const Operator& each : of_chunk)
-      result.push_back(
-          {each.name, each.layer, kind == BlockKind::F ? each.forward : each.recompute});
+    for (std::size_t i = 0; i < of_chunk.size(); ++i) {
+      const Operator& each = of_chunk[i];
+      result.push_back({each.name, each.layer, kind == BlockKind::F ? each.forward : each.recompute,
+                        static_cast<int>(i), kind});
+    }
     return result;
   }
-  const auto add = [&](const Operator& each, Duration time, const char* suffix) {
+  const auto add = [&](std::size_t place, Duration time, BlockKind work, const char* suffix) {
+    const Operator& each = of_chunk[place];
     if (time > Duration::zero())
-      result.push_back({kind == BlockKind::B ? each.name + suffix : each.name, each.layer, time});
+      result.push_back({kind == BlockKind::B ? each.name + suffix : each.name, each.layer, time,
+                        static_cast<int>(place), work});
   };
-  for (const Operator& each : of_chunk | std::views::reverse) {
-    if (kind != BlockKind::W) add(each, each.dgrad, ".dgrad");
-    if (kind != BlockKind::D) add(each, each.wgrad, ".wgrad");
+  for (std::size_t i = of_chunk.size(); i-- > 0;) {
+    if (kind != BlockKind::W) add(i, of_chunk[i].dgrad, BlockKind::D, ".dgrad");
+    if (kind != BlockKind::D) add(i, of_chunk[i].wgrad, BlockKind::W, ".wgrad");
   }
   return result;
 }

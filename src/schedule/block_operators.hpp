@@ -26,7 +26,9 @@ struct OperatorRange {
 struct BlockOperator {
   std::string name;  ///< of a B, whose dgrad and wgrad are operators of their own, "NAME.dgrad"
   int layer = -1;
-  Duration time{};  ///< at speed 1
+  Duration time{};                ///< at speed 1
+  int place = 0;                  ///< in the chunk's operators
+  BlockKind work = BlockKind::F;  ///< of a B the dgrad is D and the wgrad is W
 };
 /// The operators of a block of one kind, in the order in which they run: F and R forward, D, W and
 /// B backward. Those that have nothing to do in a D, W or B are left out.

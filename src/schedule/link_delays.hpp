@@ -64,7 +64,8 @@ private:
   switch (scenario.parallel.gradient_sync) {
     case GradientSync::none: break;
     case GradientSync::all_reduce: return {{}, 2 * links.ring(device, weights)};
-    case GradientSync::zero1: {
+    case GradientSync::zero1:
+    case GradientSync::zero2: {
       const Duration once = links.ring(device, weights);
       return {once, once};
     }

@@ -113,9 +113,9 @@ void add_static_memory(DeviceNeed& memory, const Scenario& scenario, DeviceId of
   // bf16 weights of 2 bytes; fp32 master weights and two moments are 12, 6 times as much.
   constexpr std::int64_t kOptimizerOverWeights = 6;
   const Parallel& parallel = scenario.parallel;
-  int shards = parallel.shard * holders;
-  if (parallel.gradient_sync != GradientSync::zero3)
-    shards = parallel.gradient_sync == GradientSync::zero1 ? parallel.replicas * holders : 1;
+  int shards = 1;
+  if (parallel.gradient_sync == GradientSync::zero3) shards = parallel.shard * holders;
+  if (divides_optimizer(parallel.gradient_sync)) shards = parallel.replicas * holders;
   const Bytes weights = scenario.costs.weights[index(of)];
   memory.weights += weights;
   memory.gradients += weights;

@@ -71,6 +71,7 @@ struct Options {
   PlanArguments plan;                      ///< of `plan`
   report::CollectiveArguments collective;  ///< of `collective`
   std::string comm = "decoupled";
+  std::string overlap;      ///< of `simulate`: a comma list; empty: none
   std::string granularity;  ///< empty: block; of `trace export`: as in the trace
   std::string format;
   std::string out;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/version.hpp"
+#include "collective/overlap/overlaps.hpp"
 #include "report/granularity.hpp"
 
 namespace longhaul::cli {
@@ -23,6 +24,9 @@ constexpr std::array kExamples{
     Example{"simulate",
             "longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule 1f1b,zb-h1 --out "
             "first.h5"},
+    Example{"simulate",
+            "longhaul simulate benchmarks/scenarios/centauri-toy.toml --schedule gpipe --overlap "
+            "serial,zero3"},
     Example{"ops", "longhaul ops benchmarks/scenarios/m70-2dc.toml --schedule 1f1b --rank 3"},
     Example{"layers", "longhaul layers benchmarks/scenarios/m70-2dc.toml"},
     Example{"collective",
@@ -136,6 +140,12 @@ void Parser::add_simulate() {
       simulate_command, {1, 1}, "scenario (.toml)");
   command.option("--schedule", options_.schedule,
                  "comma list of names and .csv files; static, dynamic: all of these");
+  std::vector<std::string> names;
+  for (const collective::Overlap& each : collective::overlaps()) names.emplace_back(each.name);
+  command.option("--overlap", options_.overlap,
+                 fmt::format("comma list of ways to run collectives of operators beside "
+                             "computation, a row for each: {}",
+                             fmt::join(names, ", ")));
   command.option("--out", options_.out,
                  "write the predicted timeline (HDF5); an existing file is refused");
   report::add_granularity_option(command, options_.granularity);

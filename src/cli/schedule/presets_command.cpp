@@ -45,6 +45,14 @@ std::string link_table() {
   return table.text();
 }
 
+std::string node_table() {
+  Table table{{{"node", Align::left}, {"GPUs"}, {"port of each"}, {"between nodes"}}};
+  for (const scenario::NodePreset& node : scenario::node_presets())
+    table.add_row(
+        {node.name, std::to_string(node.gpus), to_text(node.device), to_text(node.internal)});
+  return table.text();
+}
+
 std::string schedule_table() {
   Table table{{{"schedule", Align::left}, {"what it does", Align::left}}};
   for (const planner::ScheduleName& schedule : planner::schedule_names())
@@ -83,6 +91,16 @@ ordered_json links_json() {
   return json;
 }
 
+ordered_json nodes_json() {
+  ordered_json json = ordered_json::array();
+  for (const scenario::NodePreset& node : scenario::node_presets())
+    json.push_back({{"name", node.name},
+                    {"gpus", node.gpus},
+                    {"device_bits_per_second", node.device.bits_per_second()},
+                    {"internal_bits_per_second", node.internal.bits_per_second()}});
+  return json;
+}
+
 ordered_json schedules_json() {
   ordered_json json = ordered_json::array();
   for (const planner::ScheduleName& schedule : planner::schedule_names())
@@ -93,10 +111,12 @@ ordered_json schedules_json() {
 }  // namespace
 
 Answer presets_command(const Options& options) {
-  if (!options.json) return {model_table() + '\n' + link_table() + '\n' + schedule_table()};
+  if (!options.json)
+    return {model_table() + '\n' + link_table() + '\n' + node_table() + '\n' + schedule_table()};
   ordered_json json = report::record_header();
   json["models"] = models_json();
   json["links"] = links_json();
+  json["nodes"] = nodes_json();
   json["schedules"] = schedules_json();
   return {report::json_text(json)};
 }

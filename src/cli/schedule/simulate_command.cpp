@@ -2,6 +2,7 @@
 
 #include "base/version.hpp"
 #include "cli/command/commands.hpp"
+#include "cli/schedule/simulate_overlaps.hpp"
 #include "report/evaluate.hpp"
 #include "report/planning.hpp"
 #include "report/record_file.hpp"
@@ -165,6 +166,7 @@ void write_simulated_trace(const Options& options, const Scenario& scenario,
 }  // namespace
 
 Answer simulate_command(const Options& options) {
+  if (!options.overlap.empty()) return simulate_overlaps(options);
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
   if (traced) report::require_new_file(options.out);

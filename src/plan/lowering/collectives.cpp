@@ -62,7 +62,7 @@ public:
 
   [[nodiscard]] std::vector<StageCollective> all() {
     const GradientSync sync = scenario_.parallel.gradient_sync;
-    const bool gathers = sync == GradientSync::zero1 || sync == GradientSync::zero3;
+    const bool gathers = divides_optimizer(sync) || sync == GradientSync::zero3;
     if (gathers) {
       for (const StageId s : stages_by(stages_, &Stage::first_forward))
         add(CollectiveKind::all_gather, s, groups_of(s), size_of(s));

@@ -1,6 +1,7 @@
 #include "plan/lowering/step_lowering.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,11 +20,12 @@ std::shared_ptr<const CollectiveSteps> StepLowering::steps_for(const Collective&
   return steps;
 }
 
-void StepLowering::add(const Collective& collective, ChunkId chunk) {
+void StepLowering::add(const Collective& collective, ChunkId chunk, int queue) {
   const auto number = static_cast<std::uint32_t>(plan_.stepped.size());
   std::shared_ptr<const CollectiveSteps> steps = steps_for(collective);
   const auto count = static_cast<std::uint32_t>(steps->messages.size());
   Adding adding;
+  adding.queue = queue;
   adding.sends.resize(collective.members.size());
   adding.receives.resize(collective.members.size());
   adding.waited_for.assign(count, 0);
@@ -61,19 +63,22 @@ void StepLowering::lay_out_side(Rank rank, OpKind kind) {
   std::vector<MessageRef>& mine = found->second;
   const auto lane_key = [&](MessageRef ref) {
     const StepMessage& m = message(ref);
-    return std::pair{rank_of(ref, sends ? m.to : m.from), m.stream};
+    return std::tuple{rank_of(ref, sends ? m.to : m.from), collectives_[ref.collective].queue,
+                      m.stream};
   };
   std::ranges::stable_sort(mine, {}, lane_key);
   for (std::size_t first = 0; first < mine.size();) {
     const auto key = lane_key(mine[first]);
     std::size_t end = first;
     while (end < mine.size() && lane_key(mine[end]) == key) ++end;
+    const auto [peer, queue, stream] = key;
     const LaneId lane =
         add_lane(plan_,
-                 fmt::format("{}{}{}", sends ? "send>" : "recv<", index(key.first),
-                             key.second > 0 ? fmt::format("/{}", key.second) : std::string{}),
-                 kind, rank, key.first, end - first);
-    if (sends) route_of_[lane] = network_.route(rank, key.first);
+                 fmt::format("{}{}{}{}", sends ? "send>" : "recv<", index(peer),
+                             queue > 0 ? fmt::format(":{}", queue) : std::string{},
+                             stream > 0 ? fmt::format("/{}", stream) : std::string{}),
+                 kind, rank, peer, end - first);
+    if (sends) route_of_[lane] = network_.route(rank, peer);
     for (std::size_t i = first; i < end; ++i) {
       SteppedCollective& collective = plan_.stepped[mine[i].collective];
       (sends ? collective.sends : collective.receives)[mine[i].message] =
@@ -99,8 +104,17 @@ std::vector<OpId> StepLowering::receives_at(std::size_t collective, Rank rank) c
   return receives;
 }
 
-/// The ops of a rank after which its part of the collective has ended: those that no other of its
-/// ops waits for.
+std::vector<OpId> StepLowering::arrivals_at(std::size_t collective, Rank rank) const {
+  std::map<LaneId, OpId> last;
+  for (const OpId receive : receives_at(collective, rank)) {
+    OpId& of_lane = last.try_emplace(plan_.op(receive).lane, receive).first->second;
+    of_lane = std::max(of_lane, receive);
+  }
+  std::vector<OpId> arrivals;
+  for (const auto& [lane, receive] : last) arrivals.push_back(receive);
+  return arrivals;
+}
+
 std::vector<OpId> StepLowering::last_ops(std::size_t collective, Rank rank) const {
   const SteppedCollective& stepped = plan_.stepped[collective];
   const Adding& adding = collectives_[collective];
@@ -114,10 +128,10 @@ std::vector<OpId> StepLowering::last_ops(std::size_t collective, Rank rank) cons
 }
 
 void StepLowering::gate_by_order() {
-  std::map<Rank, std::size_t> latest;  // collective so far
+  std::map<std::pair<Rank, int>, std::size_t> latest;  // collective so far, by rank and queue
   for (std::size_t c = 0; c < plan_.stepped.size(); ++c) {
     for (const Rank rank : plan_.stepped[c].collective.members) {
-      const auto [before, is_first] = latest.try_emplace(rank, c);
+      const auto [before, is_first] = latest.try_emplace({rank, collectives_[c].queue}, c);
       if (is_first) continue;
       for (const OpId last : last_ops(before->second, rank)) gate(c, rank, last);
       before->second = c;
@@ -127,8 +141,23 @@ void StepLowering::gate_by_order() {
 
 void StepLowering::fill() {
   gate_by_order();
-  for (std::uint32_t c = 0; c < plan_.stepped.size(); ++c)
+  for (std::uint32_t c = 0; c < plan_.stepped.size(); ++c) {
     for (std::uint32_t m = 0; m < plan_.stepped[c].sends.size(); ++m) fill_message({c, m});
+    if (gates_ == Gates::both_sides) gate_receives(c);
+  }
+}
+
+void StepLowering::gate_receives(std::uint32_t collective) {
+  const SteppedCollective& stepped = plan_.stepped[collective];
+  const Adding& adding = collectives_[collective];
+  for (const auto& [place, gates] : adding.gates) {
+    std::set<LaneId> seen;
+    for (const std::uint32_t m : adding.receives[at(place)]) {
+      Op& receive = plan_.ops[index(stepped.receives[m])];
+      if (!seen.insert(receive.lane).second) continue;
+      for (const OpId before : gates) plan_.add_after(receive, before);
+    }
+  }
 }
 
 void StepLowering::fill_message(MessageRef ref) {

@@ -14,8 +14,8 @@ namespace longhaul::plan {
 
 /// Puts the messages of collectives into a plan: lays out their lanes rank by rank, then fills in
 /// their ops. A rank has a lane for each peer and stream, so that nothing but its own messages
-/// before it, its data and the network hold a message up; its next collective begins there when its
-/// part of the one before has ended.
+/// before it, its data and the network hold a message up; its next collective of the same queue
+/// begins there when its part of the one before has ended.
 ///
 ///     StepLowering steps{plan, network};
 ///     steps.add(gather, ChunkId{3});
@@ -24,11 +24,16 @@ namespace longhaul::plan {
 ///     steps.fill();
 class StepLowering {
 public:
-  StepLowering(Plan& plan, Network& network) : plan_{plan}, network_{network} {}
+  /// What gates hold up at a rank: what it sends, or what comes in too, as where a rank that has
+  /// not begun a collective has no room for it.
+  enum class Gates : std::uint8_t { sends, both_sides };
+  StepLowering(Plan& plan, Network& network, Gates gates = Gates::sends)
+      : plan_{plan}, network_{network}, gates_{gates} {}
 
-  /// Appends the collective to Plan::stepped. All of a rank's collectives are run in this order.
-  /// `collective` must have steps (why_no_steps()).
-  void add(const Collective& collective, ChunkId chunk);
+  /// Appends the collective to Plan::stepped. All of a rank's collectives of one `queue` are run in
+  /// this order; those of others have lanes of their own. `collective` must have steps
+  /// (why_no_steps()).
+  void add(const Collective& collective, ChunkId chunk, int queue = 0);
   [[nodiscard]] bool empty() const { return collectives_.empty(); }
   /// Ops of all collectives.
   [[nodiscard]] std::size_t ops() const;
@@ -38,6 +43,11 @@ public:
   void gate(std::size_t collective, Rank rank, OpId before);
   /// What the rank gets of the collective has come when these have ended. After lay_out().
   [[nodiscard]] std::vector<OpId> receives_at(std::size_t collective, Rank rank) const;
+  /// The last of these in each lane: fewer, and they say the same.
+  [[nodiscard]] std::vector<OpId> arrivals_at(std::size_t collective, Rank rank) const;
+  /// The ops of a rank after which its part of the collective has ended: those that no other of its
+  /// ops waits for. After lay_out().
+  [[nodiscard]] std::vector<OpId> last_ops(std::size_t collective, Rank rank) const;
   void fill();
 
 private:
@@ -49,6 +59,7 @@ private:
     std::vector<std::uint8_t> waited_for;             ///< by message: by one of its receiver's
     std::vector<std::uint8_t> followed;               ///< by message: by another of its sender's
     std::map<std::int32_t, std::vector<OpId>> gates;  ///< by member
+    int queue = 0;
   };
   using Key = std::tuple<CollectiveKind, std::size_t, std::int64_t, CollectiveAlgorithm,
                          std::vector<int>, std::vector<int>, std::vector<CollectiveAlgorithm>, int>;
@@ -66,10 +77,12 @@ private:
   /// A rank's first messages of a collective wait for the end of its part of the one before.
   void gate_by_order();
   [[nodiscard]] std::int32_t place_of(std::size_t collective, Rank rank) const;
-  [[nodiscard]] std::vector<OpId> last_ops(std::size_t collective, Rank rank) const;
+  /// Where gates are of both sides: the first receive of each lane waits for them.
+  void gate_receives(std::uint32_t collective);
 
   Plan& plan_;
   Network& network_;
+  Gates gates_;
   std::vector<Adding> collectives_;
   std::map<Key, std::shared_ptr<const CollectiveSteps>> known_;
   std::map<Rank, std::vector<MessageRef>> sends_, receives_;  ///< by rank

@@ -11,6 +11,16 @@ Network::Network(const Scenario& scenario, Plan& plan)
   plan_.set_begin.assign(1, 0);
 }
 
+Network::Network(const Scenario& scenario, Plan& plan, Extending)
+    : scenario_{scenario}, plan_{plan}, routes_{scenario} {
+  for (std::size_t r = 0; r < plan.resources.size(); ++r)
+    known_.emplace(plan.resources[r].name, ResourceId{static_cast<std::uint32_t>(r)});
+}
+
+Network Network::extending(const Scenario& scenario, Plan& plan) {
+  return {scenario, plan, Extending::resources};
+}
+
 RankInfo Network::info(Rank rank) const {
   const RankPlace place = scenario_.place_of(rank);
   return {place.replica,         place.stage,  scenario_.datacenter_of(rank),
@@ -24,8 +34,12 @@ ResourceId Network::add(std::string name, ResourceKind kind, int capacity) {
 
 ResourceId Network::held(const schedule::RouteSegment& segment) {
   const auto [at, is_new] = by_held_.try_emplace(segment.resource, ResourceId{});
-  if (is_new)
-    at->second = add(name_of(segment.resource, scenario_), segment.resource.kind, segment.capacity);
+  if (!is_new) return at->second;
+  std::string name = name_of(segment.resource, scenario_);
+  const auto known = known_.find(name);
+  at->second = known != known_.end()
+                   ? known->second
+                   : add(std::move(name), segment.resource.kind, segment.capacity);
   return at->second;
 }
 

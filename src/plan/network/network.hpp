@@ -30,6 +30,8 @@ struct RankPair {
 class Network {
 public:
   Network(const Scenario& scenario, Plan& plan);
+  /// Of a plan that has resources: those of the same names are kept.
+  [[nodiscard]] static Network extending(const Scenario& scenario, Plan& plan);
 
   [[nodiscard]] RankInfo info(Rank rank) const;
   /// Resources of one lane of messages: call once for each. Where the two lie in different
@@ -55,6 +57,8 @@ public:
   [[nodiscard]] const std::optional<Refusal>& missing_link() const { return missing_link_; }
 
 private:
+  enum class Extending : std::uint8_t { resources };
+  Network(const Scenario& scenario, Plan& plan, Extending);
   [[nodiscard]] ResourceId add(std::string name, ResourceKind kind, int capacity = 1);
   [[nodiscard]] ResourceId held(const schedule::RouteSegment& segment);
   [[nodiscard]] ResourceSetId set(const std::vector<ResourceId>& items);
@@ -65,6 +69,7 @@ private:
   Plan& plan_;
   schedule::NetworkRoutes routes_;
   std::map<schedule::LinkResource, ResourceId> by_held_;
+  std::unordered_map<std::string, ResourceId> known_;  ///< of the plan that is extended, by name
   std::map<std::string, ResourceId> pools_;
   std::unordered_map<Rank, ResourceSetId> collective_of_;
   std::optional<Refusal> missing_link_;

@@ -212,6 +212,16 @@ void refuse_tensor_twice(const ConfigNode& root, const Scenario& scenario) {
             tensor);
 }
 
+/// Each tensor rank has whole heads.
+void refuse_divided_heads(const ConfigNode& root, const Scenario& scenario) {
+  const int tensor = scenario.parallel.tensor;
+  if (tensor == 1 || !scenario.model || scenario.model->heads % tensor == 0) return;
+  fail_at(
+      root.find("parallel")->find("tensor")->place,
+      "parallel.tensor = {} does not divide {} heads (each rank has whole ones). Use a divisor.",
+      tensor, scenario.model->heads);
+}
+
 }  // namespace
 
 void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weights_known) {
@@ -230,6 +240,7 @@ void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weigh
             "size of the gradients). Add costs.weights, or gradient_sync = \"none\".",
             parallel.replicas);
   refuse_tensor_twice(root, scenario);
+  refuse_divided_heads(root, scenario);
   if (!scenario.is_placed()) return;
   CrossingCheck crossing{root, scenario};
   crossing.stages();

@@ -92,6 +92,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
     scenario.text += network_file->held_text();
   }
   scenario.overlap = read_overlap(root);
+  scenario.pieces = read_overlap_pieces(root);
   scenario.run = read_run(root, stages);
   check_scenario(root, scenario, costs.weights_known);
   store_overrides(scenario.text, overrides);

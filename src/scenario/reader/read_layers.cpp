@@ -35,7 +35,7 @@ double memory_of(const Scenario& scenario, const Memory& memory, int stage, int 
   const auto& fixed = memory.fixed[at(stage)];
   if (fixed) return activations + static_cast<double>(fixed->count());
   // bf16 weights and gradients; an optimizer of six times the weights (schedule/memory.hpp)
-  const bool divided = parallel.gradient_sync == GradientSync::zero1;
+  const bool divided = divides_optimizer(parallel.gradient_sync);
   const double copies = 2.0 + 6.0 / (divided ? parallel.replicas : parallel.shard);
   return activations + copies * static_cast<double>(weights.count());
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/suggest.hpp"
+#include "scenario/presets.hpp"
 #include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {
@@ -26,6 +27,15 @@ void refuse_second_latency(const Section& section, const NodeInterfaces& node,
               field->path, name, name);
 }
 
+void take_node_preset(const Field& field, NodeInterfaces& node) {
+  std::vector<std::string> names;
+  for (const NodePreset& each : node_presets()) names.push_back(each.name);
+  const NodePreset& preset = node_presets()[read_choice(field, names)];
+  node.gpus = preset.gpus;
+  node.device = preset.device;
+  node.internal = preset.internal;
+}
+
 }  // namespace
 
 DatacenterId datacenter_named(const Field& field, const Scenario& scenario) {
@@ -42,8 +52,8 @@ DatacenterId datacenter_named(const Field& field, const Scenario& scenario) {
 void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) {
   const Section section{table,
                         "node",
-                        {"datacenter", "gpus", "egress", "ingress", "internal", "internal_latency",
-                         "device", "device_latency"}};
+                        {"datacenter", "preset", "gpus", "egress", "ingress", "internal",
+                         "internal_latency", "device", "device_latency"}};
   const Field where = section.require("datacenter", "interfaces belong to nodes of one");
   NodeInterfaces node;
   node.datacenter = datacenter_named(where, scenario);
@@ -53,6 +63,7 @@ void read_node(const ConfigNode& table, Scenario& scenario, bool message_known) 
             "alike). Keep one.",
             where.path, to_text(*where.node));
   node.gpus = ranks_of_node(scenario.datacenters[index(node.datacenter)], scenario.model);
+  if (const auto field = section.find("preset")) take_node_preset(*field, node);
   if (const auto field = section.find("gpus"))
     node.gpus = static_cast<int>(read_integer(*field, 1, 1 << 20));
   const auto read_side = [&](const char* key, Bandwidth& rate) {

@@ -127,9 +127,11 @@ void require_gpus(const Section& section, DatacenterId where, const Scenario& sc
 }  // namespace
 
 Parallel read_parallel(const ConfigNode& root) {
-  const auto section = section_of(root, "parallel",
-                                  {"stages", "replicas", "microbatches", "chunks", "sub_blocks",
-                                   "gradient_sync", "cell", "tensor", "shard", "order"});
+  const auto section =
+      section_of(root, "parallel",
+                 {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync",
+                  "cell", "tensor", "shard", "order", "sequence_parallel", "unit", "prefetch",
+                  "regather", "bucket", "gradient_bytes"});
   if (!section)
     fail_at(root.place,
             "[parallel] is missing (stages and microbatches have no default). Add "
@@ -150,6 +152,7 @@ Parallel read_parallel(const ConfigNode& root) {
   if (const auto field = section->find("order")) parallel.order = read_order(*field);
   parallel.shard = read_shard(*section, parallel);
   parallel.cell = read_cell(*section);
+  parallel.sharding = read_sharding(*section);
   refuse_absurd_counts(parallel, *section);
   return parallel;
 }

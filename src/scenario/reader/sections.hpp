@@ -30,6 +30,9 @@ struct LoadedModel {
 
 [[nodiscard]] Parallel read_parallel(const ConfigNode& root);
 
+/// Those keys of [parallel] that say how weights are gathered and gradients summed.
+[[nodiscard]] ShardingOptions read_sharding(const Section& parallel);
+
 /// The operators below blocks: [[operator]], those of the table that costs.operators names, or the
 /// model's. `scenario` has its parallel layout and its layers. Refuses [[operator]] beside what
 /// says otherwise what blocks take.
@@ -75,6 +78,8 @@ void read_services(const ConfigNode& root, Scenario& scenario);
 
 /// [overlap]: one slowdown, or a table with one for some levels.
 [[nodiscard]] OverlapSlowdown read_overlap(const ConfigNode& root);
+/// The other keys of [overlap].
+[[nodiscard]] OverlapPieces read_overlap_pieces(const ConfigNode& root);
 
 [[nodiscard]] Run read_run(const ConfigNode& root, int stages);
 

@@ -48,6 +48,20 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
                                               "dp-2dc", "m70-2dc-hetero"}));
 }
 
+// Centauri, figures 8 to 10: 2 and 6 nodes of 8 GPUs, 25 Gb/s of a node's port for each.
+TEST(Shipped, TheOnesOfCentauriFillNodesOfItsCluster) {
+  for (const auto& [name, nodes] :
+       {std::pair{"centauri-fsdp", 2}, {"centauri-dp", 2}, {"centauri-fsdp-dp", 6}}) {
+    const Scenario scenario = shipped(name);
+    const NodeInterfaces& node = scenario.nodes.front();
+    EXPECT_EQ(scenario.ranks(), 8 * nodes) << name;
+    EXPECT_EQ(node.gpus, 8);
+    EXPECT_EQ(node.internal.bits_per_second() / node.gpus, 25e9);
+  }
+  EXPECT_EQ(shipped("centauri-fsdp-dp").parallel.shard, 16);
+  EXPECT_EQ(shipped("centauri-fsdp-dp", {"parallel.shard=8"}).parallel.shard, 8);
+}
+
 TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {
   const Scenario scenario = shipped("weather-2dc");
   for (const Link& link : scenario.links) {

@@ -32,6 +32,18 @@ TEST(Sites, DatacentersHavePricesAndNodes) {
   EXPECT_THAT(complaint(joined(kLines), {"datacenter.gpus_per_node=0"}), HasSubstr("out of range"));
 }
 
+TEST(Sites, NodesTakeThoseOfACluster) {
+  const std::string node = "\n[[node]]\ndatacenter = \"east\"\npreset = \"centauri-a\"\n";
+  const Scenario scenario = parse_sites(with_line(0, node));
+  EXPECT_EQ(scenario.interfaces(kEast)->gpus, 8);
+  EXPECT_EQ(scenario.interfaces(kEast)->internal, 200_Gbps);
+  EXPECT_EQ(scenario.interfaces(kEast)->device, Bandwidth{8 * 230e9});
+  const Scenario other = parse_sites(with_line(0, node + "internal = \"1Gbps\""));
+  EXPECT_EQ(other.interfaces(kEast)->internal, 1_Gbps);
+  EXPECT_THAT(complaint(with_line(0, node), {"node.preset=centauri-c"}),
+              HasSubstr("Did you mean \"centauri-"));
+}
+
 TEST(Sites, NodesTakeTheirGpusFromTheDatacenter) {
   const std::string node = "[[node]]\ndatacenter = \"east\"\ninternal = \"100Gbps\"\n";
   const std::string text = with_line(12, "stages = [1]\ngpus_per_node = 8") + node;

@@ -52,6 +52,18 @@ TEST(ReadOverlap, RefusesInOneLine) {
   EXPECT_THAT(said(""), HasSubstr("overlap.slowdown is missing"));
 }
 
+TEST(ReadOverlap, ReadsPieces) {
+  EXPECT_EQ(parse_scenario(joined(kLines), "s.toml").pieces, (OverlapPieces{4, {}}));
+  const Scenario scenario = with_overlap("max_chunks = 8\nsplit_overhead = \"10us\"");
+  EXPECT_EQ(scenario.pieces, (OverlapPieces{8, 10us}));
+  EXPECT_EQ(scenario.overlap, OverlapSlowdown{});
+  EXPECT_EQ(with_overlap("split_overhead = \"10us\"", {"run.time_scale=0.5"}).as_played().pieces,
+            (OverlapPieces{4, 5us}));
+  EXPECT_THAT(complaint(joined(kLines) + "[overlap]\nmax_chunks = 0"), HasSubstr("out of range"));
+  EXPECT_THAT(complaint(joined(kLines) + "[overlap]\nsplit_overhead = 3"),
+              HasSubstr("no duration"));
+}
+
 // 2^62 ns are 146 years.
 TEST(ReadOverlap, CountsInTheLongestIteration) {
   const std::string weeks = with_line(2, "forward = \"300h\"");

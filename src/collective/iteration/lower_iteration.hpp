@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "base/result.hpp"
+#include "collective/iteration/iteration_plan.hpp"
+#include "plan/plan.hpp"
+
+namespace longhaul::collective {
+
+/// Which communication of which stage a collective of a plan is (Plan::stepped).
+struct CommunicationRef {
+  DeviceId stage{};
+  CommunicationId communication{};
+  Traffic traffic = Traffic::dp;
+};
+
+/// A plan of operators and messages, and what its ops are.
+struct LoweredIteration {
+  Plan plan;
+  std::vector<CommunicationRef> communication_of;  ///< by Plan::stepped
+  /// By rank and place in StageWork::order: the op of that operation.
+  [[nodiscard]] OpId op_of(Rank rank, std::uint32_t position) const {
+    return OpId{static_cast<std::uint32_t>(index(first_operation[index(rank)]) + position)};
+  }
+  std::vector<OpId> first_operation;  ///< by rank
+};
+
+/// Messages that a plan may have: beyond, a simulation takes minutes.
+inline constexpr std::size_t kMostMessagesOfIteration = 10'000'000;
+
+/// The iteration with its collectives as messages on lanes of their own (plan::StepLowering), those
+/// of one queue one after the other on each rank. A rank takes part from when it begins on, also in
+/// what comes in. Refused where a collective cannot be made so, has too many messages, or must
+/// cross where no link is.
+[[nodiscard]] Result<LoweredIteration> lower_iteration(const IterationPlan& plan);
+
+/// The groups of a stage's ranks that a communication goes among, each ascending.
+[[nodiscard]] std::vector<std::vector<Rank>> groups_of(const Scenario& scenario, DeviceId stage,
+                                                       Members members);
+/// What each of these groups moves.
+[[nodiscard]] Bytes size_in_group(const Communication& communication, const Scenario& scenario,
+                                  std::size_t group);
+
+}  // namespace longhaul::collective

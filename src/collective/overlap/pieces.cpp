@@ -1,0 +1,100 @@
+#include "collective/overlap/pieces.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace longhaul::collective {
+namespace {
+
+/// Of an operator that is cut more than once, too.
+void number_pieces(StageWork& work, std::uint32_t position) {
+  std::vector<OperationId> all;
+  for (const OperationId id : work.order)
+    if (work.operations[id].position == position) all.push_back(id);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    work.operations[all[i]].piece = static_cast<std::uint16_t>(i);
+    work.operations[all[i]].pieces = static_cast<std::uint16_t>(all.size());
+  }
+}
+
+/// The pieces of the operation after the first, in the order right after it.
+std::vector<OperationId> cut_operation(StageWork& work, OperationId whole, int pieces,
+                                       Duration overhead) {
+  const Duration duration = work.operations[whole].duration;
+  const auto piece_of = [&](int piece) {
+    Operation operation = work.operations[whole];
+    operation.duration = share(duration, pieces, piece) + (piece > 0 ? overhead : Duration{});
+    return operation;
+  };
+  std::vector<OperationId> all{whole};
+  for (int piece = 1; piece < pieces; ++piece) {
+    Operation operation = piece_of(piece);
+    operation.needs = {all.back()};
+    all.push_back(work.add(std::move(operation)));
+  }
+  work.operations[whole] = piece_of(0);
+  const auto place = std::ranges::find(work.order, whole);
+  work.order.insert(place + 1, all.begin() + 1, all.end());
+  for (const OperationId id : work.operations.ids())
+    if (std::ranges::find(all, id) == all.end())
+      std::ranges::replace(work.operations[id].needs, whole, all.back());
+  for (Communication& each : work.communications)
+    for (std::vector<OperationId>* operations : {&each.needs, &each.after})
+      std::ranges::replace(*operations, whole, all.back());
+  number_pieces(work, work.operations[whole].position);
+  return all;
+}
+
+/// `side`: where the communication has the operation.
+void cut(StageWork& work, CommunicationId id, OperationId with,
+         std::vector<OperationId> Communication::*side, int pieces, Duration overhead) {
+  const Communication whole = work.communications[id];
+  pieces = static_cast<int>(std::min<std::int64_t>(pieces, whole.size.count()));
+  if (pieces < 2) return;
+  const std::vector<OperationId> operations = cut_operation(work, with, pieces, overhead);
+  std::vector<CommunicationId> made{id};
+  for (int piece = 0; piece < pieces; ++piece) {
+    Communication part = whole;
+    part.size = plan::shard_size(whole.size, pieces, piece);
+    part.cut_with = static_cast<std::int32_t>(work.operations[with].position);
+    std::ranges::replace(part.*side, with, operations[to_size(piece)]);
+    if (piece == 0)
+      work.communications[id] = std::move(part);
+    else
+      made.push_back(work.communications.push_back(std::move(part)));
+  }
+  const auto place = std::ranges::find(work.issue, id);
+  work.issue.insert(place + 1, made.begin() + 1, made.end());
+  for (Communication& each : work.communications)
+    if (std::ranges::find(each.follows, id) != each.follows.end())
+      each.follows.insert(each.follows.end(), made.begin() + 1, made.end());
+}
+
+}  // namespace
+
+void cut_with_operation(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
+  const std::vector<OperationId>& waiting = work.communications[id].needed_by;
+  LONGHAUL_ASSERT(!waiting.empty(), "no operation waits for communication {}", number(id));
+  const auto positions = work.positions();
+  const OperationId first =
+      *std::ranges::min_element(waiting, {}, [&](OperationId each) { return positions[each]; });
+  cut(work, id, first, &Communication::needed_by, pieces, overhead);
+}
+
+void cut_with_producer(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
+  const std::vector<OperationId>& needed = work.communications[id].needs;
+  LONGHAUL_ASSERT(!needed.empty(), "communication {} needs no operation", number(id));
+  const auto positions = work.positions();
+  const OperationId last =
+      *std::ranges::max_element(needed, {}, [&](OperationId each) { return positions[each]; });
+  cut(work, id, last, &Communication::needs, pieces, overhead);
+}
+
+void move_before(StageWork& work, OperationId operation, OperationId before) {
+  std::erase(work.order, operation);
+  work.order.insert(std::ranges::find(work.order, before), operation);
+}
+
+}  // namespace longhaul::collective

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "base/table.hpp"
+#include "planner/overlap/evaluate_overlap.hpp"
+
+namespace longhaul::report {
+
+/// A row of `simulate --overlap`; docs/overlap.md says what each key means.
+[[nodiscard]] nlohmann::ordered_json to_json(const planner::OverlapResult& result);
+
+[[nodiscard]] std::string overlap_rows_text(std::span<const planner::OverlapResult> results,
+                                            TableWidth width);
+
+}  // namespace longhaul::report

@@ -1,0 +1,61 @@
+#include "cli/schedule/simulate_overlaps.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/support.hpp"
+#include "support/shipped.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+Outcome overlaps_of_toy(std::vector<std::string> more) {
+  std::vector<std::string> words{"simulate",
+                                 (testing::kShippedScenarios / "centauri-toy.toml").string(),
+                                 "--schedule", "gpipe"};
+  words.insert(words.end(), more.begin(), more.end());
+  return longhaul_run(words);
+}
+
+TEST(SimulateOverlaps, HasARowForEach) {
+  const Outcome run = overlaps_of_toy({"--overlap", "serial,zero3,ddp", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto rows = run.json()["schedules"];
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0]["overlap"], "serial");
+  EXPECT_EQ(rows[0]["makespan_ns"], 17'000'000);
+  EXPECT_EQ(rows[0]["exposed_ns"], rows[0]["communication_ns"]);
+  EXPECT_EQ(rows[1]["makespan_ns"], 14'000'000);
+  EXPECT_EQ(rows[1]["communication_ns"],
+            (nlohmann::json{{"tp", 0}, {"fsdp", 5'000'000}, {"dp", 0}, {"pp", 0}}));
+  EXPECT_EQ(rows[1]["exposed_ns"]["fsdp"], 2'000'000);
+  EXPECT_EQ(rows[1]["lower_bound_ns"], 12'000'000);
+  EXPECT_DOUBLE_EQ(rows[1]["alpha"], 5.0 / 17);
+  EXPECT_DOUBLE_EQ(rows[1]["speedup_bound"], 17.0 / 12);
+  EXPECT_DOUBLE_EQ(rows[1]["gap"], 1.0 / 6);
+  EXPECT_EQ(rows[1]["grain"], "steps");
+  EXPECT_EQ(rows[1]["gradient_sync"], "zero3");
+  EXPECT_EQ(rows[2]["gradient_sync"], "all-reduce");
+  EXPECT_EQ(rows[2]["shard"], 1);
+}
+
+TEST(SimulateOverlaps, RefusesInOneLine) {
+  const auto said = [](std::vector<std::string> more) {
+    const Outcome run = overlaps_of_toy(more);
+    EXPECT_EQ(run.code, 2);
+    return run.err;
+  };
+  EXPECT_THAT(said({"--overlap", "fsdp3"}), HasSubstr("Did you mean \"fsdp2\"?"));
+  EXPECT_THAT(said({"--overlap", "zero3", "--out", "x.h5"}),
+              HasSubstr("--out and --overlap are both given"));
+  EXPECT_THAT(said({"--overlap", "zero3", "--set", "parallel.shard=3"}),
+              HasSubstr("does not divide 2 replicas"));
+  EXPECT_THAT(
+      said({"--overlap", "zero3", "--set", "memory.capacity=1MB", "--set", "costs.activation=1MB"}),
+      HasSubstr("Use at least"));
+}
+
+}  // namespace
+}  // namespace longhaul::test
