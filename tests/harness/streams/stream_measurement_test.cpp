@@ -41,8 +41,9 @@ TEST(StreamMeasurement, ExtrasAreBesideTheStream) {
   std::vector<int> skipped(3, 0), met;
   for (const TimelineRow& row : rows.rows) {
     if (row.outcome == static_cast<std::int32_t>(Outcome::skipped)) ++skipped[at(row.iteration)];
-    if (row.op == 0) EXPECT_EQ(row.start_ns, 0) << "times are from the iteration's first op";
-    if (row.op == 0) met.push_back(row.version);
+    if (row.op != 0) continue;
+    EXPECT_EQ(row.start_ns, 0) << "times are from the iteration's first op";
+    met.push_back(row.version);
   }
   EXPECT_EQ(skipped, (std::vector<int>{2, 2, 2}));
   EXPECT_EQ(met, (std::vector<int>{-1, 0, 1}));

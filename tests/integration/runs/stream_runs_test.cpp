@@ -54,7 +54,9 @@ protected:
       EXPECT_EQ(row.outcome, planned.outcome) << "op " << row.op;
       skipped += row.outcome == static_cast<std::int32_t>(Outcome::skipped) ? 1 : 0;
       met += row.version >= 0 ? 1 : 0;
-      if (row.version >= 0) EXPECT_LT(row.version, row.iteration) << "op " << row.op;
+      if (row.version >= 0) {
+        EXPECT_LT(row.version, row.iteration) << "op " << row.op;
+      }
     }
     EXPECT_EQ(skipped, 4 * kStreams * kIterations) << "one task of each rank";
     EXPECT_GT(met, 4 * kStreams * kIterations / 2);
@@ -95,8 +97,9 @@ TEST_F(StreamRuns, GoOnAfterTheLastIterationThatAllFinished) {
   // All before is over when it goes on.
   const auto cut = static_cast<std::int32_t>(finished.size());
   for (const TimelineRow& row : whole.measured.rows)
-    if (row.schedule == 0 && row.iteration == cut && row.version >= 0)
+    if (row.schedule == 0 && row.iteration == cut && row.version >= 0) {
       EXPECT_EQ(row.version, cut - 1);
+    }
   ASSERT_EQ(run(4, words({"--resume"})), 0) << output();
   EXPECT_THAT(output(), HasSubstr("is complete: nothing is left to run"));
 }
