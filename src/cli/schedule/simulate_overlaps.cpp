@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/choose_schedules.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 #include "report/overlap_rows.hpp"
 #include "report/record_file.hpp"

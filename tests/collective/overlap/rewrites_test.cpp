@@ -1,8 +1,13 @@
 #include "collective/overlap/rewrites.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collective/iteration/communications.hpp"
+#include "collective/iteration/iteration_of.hpp"
 #include "support/overlaps.hpp"
 
 namespace longhaul::collective {
@@ -68,6 +73,84 @@ TEST(Rewrites, BackwardsGatherInTheNodeWhereThereAreSeveral) {
   EXPECT_EQ(of_node({}), 1);  // all-but-last: one unit is gathered again
   EXPECT_EQ(of_node({"node.gpus=4"}), 0);
   EXPECT_EQ(of_node({"node.gpus=1"}), 0);
+}
+
+/// What a pass changed, by the columns of Centauri's table 1.
+struct Dimensions {
+  bool primitive = false, group = false, workload = false, scheduling = false;
+};
+
+/// Pieces count once.
+std::vector<std::uint32_t> operators_in_order(const StageWork& work) {
+  std::vector<std::uint32_t> positions;
+  for (const OperationId id : work.order) positions.push_back(work.operations[id].position);
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+  return positions;
+}
+
+Dimensions changed(const Overlap& overlap, const Scenario& scenario) {
+  Scenario sharded = scenario;
+  sharded.parallel = overlap.sharded(scenario.parallel);
+  const IterationPlan before =
+      with_communications(iteration_of(schedule::generate("gpipe", sharded), sharded).or_throw())
+          .or_throw();
+  const StageWork& old = only_stage(before);
+  const IterationPlan after = overlap.rewrite(before);
+  const StageWork& work = only_stage(after);
+  Dimensions dimensions;
+  dimensions.scheduling = operators_in_order(work) != operators_in_order(old);
+  for (const CommunicationId id : work.communications.ids()) {
+    const Communication& each = work.communications[id];
+    dimensions.workload = dimensions.workload || each.cut_with >= 0;
+    const bool is_new = index(id) >= old.communications.size();
+    if (each.cut_with >= 0) continue;
+    // Collectives that nothing but their gather or their operator waits for run beside others.
+    dimensions.scheduling = dimensions.scheduling || (each.after.empty() && each.before.empty());
+    dimensions.primitive =
+        dimensions.primitive || is_new || each.kind != old.communications[id].kind;
+    dimensions.group =
+        dimensions.group || (!is_new && each.members != old.communications[id].members);
+  }
+  return dimensions;
+}
+
+TEST(Rewrites, KeepToTheDimensionsOfTable1) {
+  const std::map<std::string, Dimensions> allowed{
+      {"serial", {}},
+      {"ddp", {.workload = true, .scheduling = true}},
+      {"ooo", {.scheduling = true}},
+      {"zero1", {.primitive = true, .workload = true, .scheduling = true}},
+      {"zero2", {.primitive = true, .workload = true, .scheduling = true}},
+      {"zero3", {.primitive = true, .workload = true, .scheduling = true}},
+      {"fsdp2", {.workload = true, .scheduling = true}},
+      {"zeropp", {.group = true, .scheduling = true}},  // ZeRO++ is none of the table's
+      {"megatron", {.scheduling = true}},
+      {"breadth-first", {.scheduling = true}},
+      {"syndicate", {.primitive = true, .scheduling = true}},
+      {"coconet", {.primitive = true, .workload = true}},
+      {"dist-einsum", {.workload = true}}};
+  const Scenario sharded = centauri_toy({"parallel.replicas=4", "parallel.shard=4"});
+  const Scenario whole = centauri_toy({"parallel.replicas=4", "parallel.gradient_sync=all-reduce",
+                                       "parallel.shard=1", "parallel.bucket=2MB"});
+  for (const Overlap& overlap : overlaps()) {
+    ASSERT_TRUE(allowed.contains(overlap.name)) << overlap.name;
+    const Dimensions& most = allowed.at(overlap.name);
+    Dimensions used;
+    for (const Scenario& scenario : {sharded, whole}) {
+      const Dimensions own = changed(overlap, scenario);
+      used = {used.primitive || own.primitive, used.group || own.group,
+              used.workload || own.workload, used.scheduling || own.scheduling};
+    }
+    EXPECT_LE(used.primitive, most.primitive) << overlap.name;
+    EXPECT_LE(used.group, most.group) << overlap.name;
+    EXPECT_LE(used.workload, most.workload) << overlap.name;
+    EXPECT_LE(used.scheduling, most.scheduling) << overlap.name;
+  }
+  EXPECT_TRUE(changed(testing::overlap_named("syndicate"), whole).primitive);
+  EXPECT_TRUE(changed(testing::overlap_named("zeropp"), sharded).group);
+  EXPECT_TRUE(changed(testing::overlap_named("dist-einsum"), sharded).workload);
+  EXPECT_FALSE(changed(testing::overlap_named("serial"), sharded).scheduling);
+  EXPECT_TRUE(changed(testing::overlap_named("ddp"), whole).scheduling);
 }
 
 }  // namespace

@@ -215,6 +215,46 @@ TEST(EvaluateOverlap, CutsProductsAndTheirCollectives) {
       15us * 1000);
 }
 
+// Two operators of 2 ms on two tensor ranks; an all-reduce takes 2 ms, of the output after 4 ms, of
+// the input's gradient after 12 ms, when one wgrad is left.
+TEST(EvaluateOverlap, HidesTensorRanksSumsBesideWgrads) {
+  std::string text = R"([parallel]
+stages = 1
+microbatches = 1
+tensor = 2
+[costs]
+message = "1MB"
+[[datacenter]]
+name = "local"
+[[node]]
+datacenter = "local"
+gpus = 2
+device = "1GB/s"
+)";
+  for (const char* name : {"qkv", "output"})
+    text += fmt::format(
+        "[[operator]]\nname = \"{}\"\nkind = \"matmul\"\nforward = \"2ms\"\ndgrad = \"2ms\"\n"
+        "wgrad = \"2ms\"\n",
+        name);
+  const Scenario scenario = scenario::parse_scenario(text, "tensor.toml");
+  EXPECT_EQ(evaluated(scenario, "serial").makespan, 16ms);
+  const OverlapResult megatron = evaluated(scenario, "megatron");
+  EXPECT_EQ(megatron.makespan, 14ms);
+  EXPECT_EQ(megatron.exposure.communication[static_cast<std::size_t>(Traffic::tp)], 4ms);
+  EXPECT_EQ(megatron.exposure.exposed[static_cast<std::size_t>(Traffic::tp)], 2ms);
+  Scenario sequence = scenario;
+  sequence.parallel.sharding.sequence_parallel = true;
+  // Five collectives of 1 ms, one after the other with 12 ms of operators.
+  EXPECT_EQ(evaluated(sequence, "serial").makespan, 17ms);
+}
+
+// A bucket is summed as it fills: 2 ms each beside the other's dgrad and wgrad.
+TEST(EvaluateOverlap, SumsBucketsAsTheyFill) {
+  EXPECT_EQ(evaluated(centauri_toy({"parallel.bucket=2MB"}), "ddp").makespan, 14ms);
+  EXPECT_EQ(evaluated(centauri_toy({"parallel.bucket=2MB"}), "zero1").makespan, 14ms);
+  EXPECT_EQ(evaluated(centauri_toy(), "ddp").makespan, 16ms);
+}
+
 TEST(EvaluateOverlap, SendsLessBetweenNodesWhereBackwardsGatherInside) {
   const Scenario scenario = several()[0];
   const std::int64_t weights = scenario.costs.weights.front().count();
