@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/unit_text.hpp"
-#include "collective/iteration/stage_operations.hpp"
+#include "collective/iteration/iteration_of.hpp"
 #include "collective/iteration/weight_units.hpp"
 #include "schedule/memory.hpp"
 

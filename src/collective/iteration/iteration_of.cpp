@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "collective/iteration/stage_operations.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rewrite/expand.hpp"
 #include "plan/rewrite/with_operators.hpp"

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "collective/iteration/stage_operations.hpp"
+#include "collective/iteration/iteration_of.hpp"
 #include "plan/lowering/lanes.hpp"
 #include "plan/lowering/step_lowering.hpp"
 #include "plan/rewrite/renumber.hpp"

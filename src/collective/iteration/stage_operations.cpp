@@ -1,5 +1,3 @@
-#include "collective/iteration/stage_operations.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "collective/iteration/iteration_of.hpp"
 #include "collective/iteration/weight_units.hpp"
 #include "schedule/block_operators.hpp"
 

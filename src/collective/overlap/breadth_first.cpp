@@ -1,7 +1,7 @@
-#include "collective/overlap/breadth_first.hpp"
-
 #include <algorithm>
 #include <tuple>
+
+#include "collective/overlap/rewrites.hpp"
 
 namespace longhaul::collective {
 namespace {

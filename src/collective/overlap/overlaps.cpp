@@ -10,7 +10,6 @@
 #include "collective/iteration/communications.hpp"
 #include "collective/iteration/iteration_memory.hpp"
 #include "collective/iteration/iteration_of.hpp"
-#include "collective/overlap/breadth_first.hpp"
 #include "collective/overlap/rewrites.hpp"
 
 namespace longhaul::collective {

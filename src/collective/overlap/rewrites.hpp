@@ -1,6 +1,7 @@
 #pragma once
 
 #include "collective/iteration/iteration_plan.hpp"
+#include "schedule/schedule.hpp"
 
 namespace longhaul::collective {
 
@@ -41,5 +42,10 @@ enum class ShardedLanes : std::uint8_t { one, apart };
 /// when the unit that is used so many before it starts. A scatter is issued when its last wgrad
 /// ends, ahead of a gather that is issued at that moment.
 [[nodiscard]] IterationPlan prefetched(IterationPlan plan, ShardedLanes lanes);
+
+/// The schedule with all microbatches of a chunk one after the other: forwards chunk by chunk, then
+/// backwards chunk by chunk from the last on (Lamy-Poirier 2023), on the same devices. Valid for
+/// any placement of one copy of the model.
+[[nodiscard]] Schedule breadth_first(Schedule schedule);
 
 }  // namespace longhaul::collective

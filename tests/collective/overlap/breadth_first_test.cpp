@@ -1,8 +1,7 @@
-#include "collective/overlap/breadth_first.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "collective/overlap/rewrites.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/generators/generate.hpp"
 
