@@ -14,8 +14,8 @@
 #include "engine/events/hold_table.hpp"
 #include "engine/events/live_ops.hpp"
 #include "engine/events/op_board.hpp"
-#include "engine/events/source_entries.hpp"
 #include "engine/plan_player.hpp"
+#include "plan/asked_sources.hpp"
 
 namespace longhaul::engine {
 
@@ -54,6 +54,7 @@ private:
   using Way = EventFacts::Way;
   using Access = EventFacts::Access;
   using Stage = OpInstance::Stage;
+  using Sources = plan::AskedSources<OpInstance*>;
 
   struct LaneState {
     LaneId id{};
@@ -141,7 +142,7 @@ private:
   [[nodiscard]] ChoiceKey key_of(const OpInstance& op) const;
   [[nodiscard]] OpInstance* first_to_serve() const;
   [[nodiscard]] OpInstance* first_to_choose() const;
-  [[nodiscard]] SourceEntries::Entry* first_due_source();
+  [[nodiscard]] Sources::Entry* first_due_source();
   void serve(OpInstance& op, TimePoint at);
   void choose(OpInstance& op, TimePoint at);
   bool choose_here(TimePoint at);
@@ -168,9 +169,9 @@ private:
   bool end_waiting_sources(TimePoint at);
   void begin_windows(int iteration, TimePoint at);
   void meet_versions();
-  bool ask_source(SourceEntries::Entry& entry, TimePoint at);
-  void end_source_iteration(SourceEntries::Entry& entry, TimePoint at);
-  void draw(SourceEntries::Entry& entry, OpId op, TimePoint at);
+  bool ask_source(Sources::Entry& entry, TimePoint at);
+  void end_source_iteration(Sources::Entry& entry, TimePoint at);
+  void draw(Sources::Entry& entry, OpId op, TimePoint at);
 
   void make_tables();
   void set_timer(TimePoint due, Timer::Kind kind, const OpInstance& op) {
@@ -211,12 +212,12 @@ private:
   std::optional<HoldTable> shared_;
   std::vector<OpInstance*> asked_;  ///< that have arrived
   std::vector<Decided> decided_;
-  bool meets_ = false;                    ///< versions may be noted now
-  SourceEntries::Entry* asks_ = nullptr;  ///< the source to ask now
-  std::vector<OpInstance*> unmet_;        ///< that have started and note their version
+  bool meets_ = false;              ///< versions may be noted now
+  Sources::Entry* asks_ = nullptr;  ///< the source to ask now
+  std::vector<OpInstance*> unmet_;  ///< that have started and note their version
 
   OpBoard board_;
-  SourceEntries sources_;
+  Sources sources_;
   std::unordered_map<OpId, std::vector<Rank>> listeners_;  ///< of this rank's ops: other ranks
   std::vector<Rank> told_of_begins_;                       ///< other ranks with windows
   std::vector<Rank> distant_;  ///< ranks of other hosts that this one tells something

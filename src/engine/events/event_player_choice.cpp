@@ -86,8 +86,8 @@ OpInstance* EventPlayer::first_to_choose() const {
   return first;
 }
 
-SourceEntries::Entry* EventPlayer::first_due_source() {
-  for (SourceEntries::Entry& entry : sources_.entries())
+EventPlayer::Sources::Entry* EventPlayer::first_due_source() {
+  for (Sources::Entry& entry : sources_.entries())
     if (sources_.is_due(entry, now())) return &entry;
   return nullptr;
 }

@@ -151,8 +151,8 @@ bool EventPlayer::rest(TimePoint at) {
       if (facts_.listeners[index(rank)] != 0 && rank != state_.host_ranks.self())
         state_.host_ranks.ring_doorbell(rank);
   }
-  const auto waits = [](const SourceEntries::Entry& entry) {
-    return entry.state == SourceEntries::State::for_end;
+  const auto waits = [](const Sources::Entry& entry) {
+    return entry.state == Sources::State::for_end;
   };
   if (std::ranges::none_of(sources_.entries(), waits) || !board_.all_quiet()) return false;
   board_.set_quiet(false);
@@ -164,8 +164,8 @@ bool EventPlayer::rest(TimePoint at) {
 
 bool EventPlayer::end_waiting_sources(TimePoint at) {
   bool ended = false;
-  for (SourceEntries::Entry& entry : sources_.entries()) {
-    if (entry.state != SourceEntries::State::for_end) continue;
+  for (Sources::Entry& entry : sources_.entries()) {
+    if (entry.state != Sources::State::for_end) continue;
     end_source_iteration(entry, at);
     ended = true;
   }
@@ -173,7 +173,7 @@ bool EventPlayer::end_waiting_sources(TimePoint at) {
   return ended;
 }
 
-bool EventPlayer::ask_source(SourceEntries::Entry& entry, TimePoint at) {
+bool EventPlayer::ask_source(Sources::Entry& entry, TimePoint at) {
   LaneState& lane = lanes_[place_[index(entry.lane)]];
   if (lane.iteration < stream_.first) begin_iteration(lane);
   const plan::Decision decision = sources_.ask(entry, at - began_, lane.iteration);
@@ -186,47 +186,39 @@ bool EventPlayer::ask_source(SourceEntries::Entry& entry, TimePoint at) {
           "the source of lane \"{}\" waits until {} ns at {} ns (that is over). Let it wait for a "
           "later time, or for an end.",
           plan_.lanes[index(entry.lane)].name, wait->time.count(), (at - began_).count());
-    entry.state = SourceEntries::State::until;
+    entry.state = Sources::State::until;
     entry.until = began_ + wait->time;
     timers_.push({entry.until, Timer::Kind::wake, kNone<OpId>, -1});
   } else if (std::holds_alternative<plan::WaitForEnd>(decision)) {
-    entry.state = SourceEntries::State::for_end;
+    entry.state = Sources::State::for_end;
   } else {
     end_source_iteration(entry, at);
   }
   return true;
 }
 
-void EventPlayer::draw(SourceEntries::Entry& entry, OpId op, TimePoint at) {
+void EventPlayer::draw(Sources::Entry& entry, OpId op, TimePoint at) {
   LaneState& lane = lanes_[place_[index(entry.lane)]];
-  const std::size_t first = index(plan_.lanes[index(entry.lane)].first);
-  const std::size_t place = index(op) - first;
-  if (index(op) < first || place >= lane.count || entry.taken[place])
-    fail(
-        "the source of lane \"{}\" draws op {}, which {}. A source draws each op of its lane once "
-        "an iteration.",
-        plan_.lanes[index(entry.lane)].name, index(op),
-        index(op) < first || place >= lane.count ? "is not on that lane" : "it has drawn before");
-  entry.taken[place] = true;
+  Sources::take(entry, plan_.lanes[index(entry.lane)], op);
   OpInstance& drawn = live_.at(op, lane.iteration);
   if (drawn.stage == Stage::skipped) {  // it depends on one that does not run
-    entry.state = SourceEntries::State::due;
+    entry.state = Sources::State::due;
     return;
   }
-  entry.state = SourceEntries::State::busy;
+  entry.state = Sources::State::busy;
   entry.drawn = &drawn;
   lane.waiting.push_back(&drawn);
   admit(drawn, at);
 }
 
 /// What was not drawn will not run; the lane's next iteration begins.
-void EventPlayer::end_source_iteration(SourceEntries::Entry& entry, TimePoint at) {
+void EventPlayer::end_source_iteration(Sources::Entry& entry, TimePoint at) {
   LaneState& lane = lanes_[place_[index(entry.lane)]];
   const auto first = static_cast<std::uint32_t>(index(plan_.lanes[index(entry.lane)].first));
   for (std::uint32_t k = 0; k < lane.count; ++k)
     if (!entry.taken[k]) skip(live_.at(OpId{first + k}, lane.iteration), Outcome::undrawn, at);
   entry.taken.assign(lane.count, false);
-  entry.state = begin_iteration(lane) ? SourceEntries::State::due : SourceEntries::State::over;
+  entry.state = begin_iteration(lane) ? Sources::State::due : Sources::State::over;
   moves_ = true;
 }
 

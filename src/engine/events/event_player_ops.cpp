@@ -173,7 +173,7 @@ void EventPlayer::end(OpInstance& op, TimePoint due, TimePoint at) {
     if (lane.way == Way::sourced)
       if (auto* const entry = sources_.of_lane(lane.id); entry->drawn == &op) {
         entry->drawn = nullptr;
-        entry->state = SourceEntries::State::due;
+        entry->state = Sources::State::due;
       }
   }
   if (const auto window = facts_.windows.find(op.op);
@@ -204,7 +204,7 @@ void EventPlayer::skip(OpInstance& op, Outcome outcome, TimePoint at) {
   if (lane.way == Way::sourced)
     if (auto* const entry = sources_.of_lane(lane.id); entry->drawn == &op) {
       entry->drawn = nullptr;
-      entry->state = SourceEntries::State::due;
+      entry->state = Sources::State::due;
     }
   publish(OpNews::Kind::skipped, op.op, op.iteration, at);
   live_.settle(op);

@@ -49,7 +49,7 @@ std::optional<Refusal> EventDriver::run(const Sink& sink) {
 /// All events of this instant are over: false where nothing more is to do in it.
 bool EventDriver::end_instant() {
   if (noted_ && choose(Which::orders)) return true;
-  if (desk_ && ask_sources()) return true;
+  if (sources_ && ask_sources()) return true;
   const Duration next_event = events_.empty() ? kForever : events_.next();
   const Duration asked = requests_.empty() ? kForever : requests_.top().ready;
   if (asked < next_event && asked <= now_) {
@@ -83,8 +83,8 @@ void EventDriver::handle(const Event& event) {
     case EventKind::arrival: return arrive(id);
     case EventKind::release: return release(id);
     case EventKind::ask_source:
-      if (auto* entry = desk_->of_lane(id); entry->state == SourceDesk::State::busy)
-        entry->state = SourceDesk::State::due;
+      if (auto* entry = sources_->of_lane(LaneId{id}); entry->state == Sources::State::busy)
+        entry->state = Sources::State::due;
       return;
     case EventKind::begin_hold: return hold_ranks(id, 1);
     case EventKind::end_hold: return hold_ranks(id, -1);

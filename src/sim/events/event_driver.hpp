@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/asked_sources.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
 #include "sim/events/block_progress.hpp"
 #include "sim/events/event_queue.hpp"
 #include "sim/events/live_iterations.hpp"
-#include "sim/events/source_desk.hpp"
 #include "sim/resources/resource_pool.hpp"
 #include "trace/timeline/timeline.hpp"
 
@@ -44,6 +44,7 @@ public:
   [[nodiscard]] std::size_t most_live_iterations() const { return instances_.most_live(); }
 
 private:
+  using Sources = plan::AskedSources<std::uint32_t>;  ///< of instances
   static constexpr std::uint32_t kNoWaiter = LiveIterations::kNoWaiter;
   static constexpr std::uint32_t kNoOp = 0xffffffff;
   static constexpr Duration kPending = LiveIterations::kPending;
@@ -151,9 +152,9 @@ private:
   void expect_give_up(std::uint32_t id);
   void begin_windows(int iteration);
   bool ask_sources();
-  bool ask_source(SourceDesk::Entry& entry);
-  void draw(SourceDesk::Entry& entry, OpId op);
-  void end_source_iteration(SourceDesk::Entry& entry);
+  bool ask_source(Sources::Entry& entry);
+  void draw(Sources::Entry& entry, OpId op);
+  void end_source_iteration(Sources::Entry& entry);
   bool end_sources();
 
   // event_driver_choice.cpp: what chooses
@@ -225,7 +226,7 @@ private:
   std::map<int, Duration> begun_;     ///< iterations that have begun
   std::map<int, std::vector<std::uint32_t>> before_begin_;  ///< optional ops that wait for that
   std::vector<std::pair<int, std::vector<Duration>>> settings_;  ///< from an iteration on, by op
-  std::unique_ptr<SourceDesk> desk_;
+  std::unique_ptr<Sources> sources_;
 
   std::vector<std::uint32_t> busy_;           ///< by resource that chooses: its holders
   std::vector<ResourcePool::Free> released_;  ///< by such a resource: its last release

@@ -40,7 +40,7 @@ void EventDriver::note_end(std::uint32_t id, Duration hold_end, Duration end) {
     events_.push({time(id).start, id, EventKind::begin_hold});
     events_.push({hold_end, id, EventKind::end_hold});
   }
-  if (desk_ || (!watched_.empty() && watched_[instances_.op(id)] != 0)) {
+  if (sources_ || (!watched_.empty() && watched_[instances_.op(id)] != 0)) {
     instances_.expect_more(id);
     events_.push({end, id, EventKind::end_op});
   }
@@ -99,7 +99,7 @@ void EventDriver::hold_ranks(std::uint32_t send, int by) {
 
 void EventDriver::note_op_end(std::uint32_t id, Duration end) {
   const int iteration = instances_.iteration(id);
-  if (desk_) desk_->add({instances_.id(id), iteration, end});
+  if (sources_) sources_->add({instances_.id(id), iteration, end});
   if (!watched_.empty() && watched_[instances_.op(id)] != 0) {
     std::vector<int>& ended = ended_[instances_.op(id)];
     ended.insert(std::ranges::upper_bound(ended, iteration), iteration);

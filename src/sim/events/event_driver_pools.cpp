@@ -97,10 +97,10 @@ void EventDriver::skip(std::uint32_t id, Outcome outcome) {
   } else {
     leave(id);
   }
-  if (desk_) {
-    auto* entry = desk_->of_lane(lane);
-    if (entry != nullptr && entry->state == SourceDesk::State::busy && entry->drawn == id)
-      entry->state = SourceDesk::State::due;
+  if (sources_) {
+    auto* entry = sources_->of_lane(LaneId{lane});
+    if (entry != nullptr && entry->state == Sources::State::busy && entry->drawn == id)
+      entry->state = Sources::State::due;
   }
   if (op(id).kind == OpKind::send || op(id).kind == OpKind::recv)
     skip(other_side(id), Outcome::skipped);
@@ -227,15 +227,16 @@ void EventDriver::begin_windows(int iteration) {
 
 /// Asks one source that is due, where there is one.
 bool EventDriver::ask_sources() {
-  for (SourceDesk::Entry& entry : desk_->entries())
-    if (desk_->is_due(entry, now_) && ask_source(entry)) return true;
+  for (Sources::Entry& entry : sources_->entries())
+    if (sources_->is_due(entry, now_) && ask_source(entry)) return true;
   return false;
 }
 
 /// Gives back whether something may go on.
-bool EventDriver::ask_source(SourceDesk::Entry& entry) {
-  if (lanes_[entry.lane].iteration < stream_.first) begin_iteration(entry.lane);
-  const plan::Decision decision = desk_->ask(entry, now_, lanes_[entry.lane].iteration);
+bool EventDriver::ask_source(Sources::Entry& entry) {
+  const auto lane = static_cast<std::uint32_t>(index(entry.lane));
+  if (lanes_[lane].iteration < stream_.first) begin_iteration(lane);
+  const plan::Decision decision = sources_->ask(entry, now_, lanes_[lane].iteration);
   bool moves = false;
   std::visit(Overloaded{[&](const plan::Draw& drawn) { draw(entry, drawn.op), moves = true; },
                         [&](const plan::WaitUntil& wait) {
@@ -243,12 +244,12 @@ bool EventDriver::ask_source(SourceDesk::Entry& entry) {
                             fail(
                                 "the source of lane \"{}\" waits until {} ns at {} ns (that is "
                                 "over). Let it wait for a later time, or for an end.",
-                                plan_.lanes[entry.lane].name, wait.time.count(), now_.count());
-                          entry.state = SourceDesk::State::until;
+                                plan_.lanes[lane].name, wait.time.count(), now_.count());
+                          entry.state = Sources::State::until;
                           entry.until = wait.time;
-                          events_.push({wait.time, entry.lane, EventKind::ask_source});
+                          events_.push({wait.time, lane, EventKind::ask_source});
                         },
-                        [&](const plan::WaitForEnd&) { entry.state = SourceDesk::State::for_end; },
+                        [&](const plan::WaitForEnd&) { entry.state = Sources::State::for_end; },
                         [&](const plan::LaneOver&) {
                           end_source_iteration(entry);
                           moves = true;
@@ -257,45 +258,38 @@ bool EventDriver::ask_source(SourceDesk::Entry& entry) {
   return moves;
 }
 
-void EventDriver::draw(SourceDesk::Entry& entry, OpId op) {
-  const Lane& lane = plan_.lanes[entry.lane];
-  const std::size_t place = index(op) - index(lane.first);
-  if (index(op) < index(lane.first) || place >= lane.count || entry.taken[place])
-    fail(
-        "the source of lane \"{}\" draws op {}, which {}. A source draws each op of its lane once "
-        "an iteration.",
-        lane.name, index(op),
-        index(op) < index(lane.first) || place >= lane.count ? "is not on that lane"
-                                                             : "it has drawn before");
-  entry.taken[place] = true;
-  entry.state = SourceDesk::State::busy;
-  entry.drawn =
-      instances_.base_of(lanes_[entry.lane].iteration) + static_cast<std::uint32_t>(index(op));
+void EventDriver::draw(Sources::Entry& entry, OpId op) {
+  Sources::take(entry, plan_.lanes[index(entry.lane)], op);
+  entry.state = Sources::State::busy;
+  entry.drawn = instances_.base_of(lanes_[index(entry.lane)].iteration) +
+                static_cast<std::uint32_t>(index(op));
   if (time(entry.drawn).end != kPending) {  // it depends on one that does not run
-    entry.state = SourceDesk::State::due;
+    entry.state = Sources::State::due;
     return;
   }
   admit_op(entry.drawn);
 }
 
 /// What was not drawn will not run; the lane's next iteration begins.
-void EventDriver::end_source_iteration(SourceDesk::Entry& entry) {
-  const Lane& lane = plan_.lanes[entry.lane];
-  const int iteration = lanes_[entry.lane].iteration;
+void EventDriver::end_source_iteration(Sources::Entry& entry) {
+  const Lane& lane = plan_.lanes[index(entry.lane)];
+  const int iteration = lanes_[index(entry.lane)].iteration;
   for (std::uint32_t k = 0; k < lane.count && instances_.is_open(iteration); ++k)
     if (!entry.taken[k])
       skip(instances_.base_of(iteration) + static_cast<std::uint32_t>(index(lane.first)) + k,
            Outcome::undrawn);
   entry.taken.assign(lane.count, false);
-  entry.state = begin_iteration(entry.lane) ? SourceDesk::State::due : SourceDesk::State::over;
+  entry.state = begin_iteration(static_cast<std::uint32_t>(index(entry.lane)))
+                    ? Sources::State::due
+                    : Sources::State::over;
 }
 
 /// Nothing happens any more: sources that wait for something have drawn their last.
 bool EventDriver::end_sources() {
-  if (!desk_) return false;
+  if (!sources_) return false;
   bool ended = false;
-  for (SourceDesk::Entry& entry : desk_->entries()) {
-    if (entry.state != SourceDesk::State::for_end) continue;
+  for (Sources::Entry& entry : sources_->entries()) {
+    if (entry.state != Sources::State::for_end) continue;
     end_source_iteration(entry);
     ended = true;
   }

@@ -100,7 +100,10 @@ void EventDriver::set_up_tables() {
     }
     for (std::size_t i = 1; i <= count; ++i) far_.first[i] += far_.first[i - 1];
   }
-  if (!extras.sources.empty()) desk_ = std::make_unique<SourceDesk>(plan_);
+  if (!extras.sources.empty()) {
+    sources_ = std::make_unique<Sources>();
+    sources_->begin(plan_);
+  }
   if (!extras.overlap.none()) progress_ = std::make_unique<BlockProgress>(plan_);
   for (std::size_t set = 0; progress_ && set + 1 < plan_.set_begin.size(); ++set) {
     on_device_.push_back(0);
