@@ -1,5 +1,9 @@
 #include "report/overlap_rows.hpp"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "base/unit_text.hpp"
@@ -26,6 +30,45 @@ std::string sharding_text(const Parallel& parallel) {
   return text;
 }
 
+void add_certificate(const planner::OverlapCertificate& certificate,
+                     const planner::OverlapResult& result, nlohmann::ordered_json& json) {
+  json["decided"] = certificate.decided;
+  json["search_ns"] = certificate.search.count();
+  json["evaluated"] = certificate.evaluated;
+  if (!certificate.is_proof) return;
+  nlohmann::ordered_json baselines = nlohmann::ordered_json::array();
+  for (const planner::OverlapBaseline& each : certificate.baselines)
+    baselines.push_back({{"overlap", each.overlap},
+                         {"makespan_ns", each.makespan.count()},
+                         {"peak_bytes", each.peak.count()},
+                         {"fits", each.fits}});
+  json["certificate"] = {{"baselines", std::move(baselines)},
+                         {"bound_reason", result.bound.reason}};
+}
+
+/// "best: units of an operator; 2 ahead. 152 iterations simulated in 1.2 s; fsdp2, the fastest of 9
+/// on the same sharding, takes 877.9 ms."
+std::string certificate_text(const planner::OverlapResult& result) {
+  const planner::OverlapCertificate& certificate = *result.certificate;
+  std::string text =
+      fmt::format("{} {}: {}. {} iterations simulated in {}.", result.schedule, result.overlap,
+                  certificate.decided, certificate.evaluated, to_text(certificate.search));
+  const planner::OverlapBaseline* fastest = nullptr;
+  std::vector<std::string> too_large;
+  for (const planner::OverlapBaseline& each : certificate.baselines) {
+    if (!each.fits)
+      too_large.push_back(each.overlap);
+    else if (fastest == nullptr || each.makespan < fastest->makespan)
+      fastest = &each;
+  }
+  if (fastest != nullptr)
+    text += fmt::format(" Of {} overlaps of the same sharding the fastest, {}, takes {}.",
+                        certificate.baselines.size(), fastest->overlap, to_text(fastest->makespan));
+  if (!too_large.empty())
+    text += fmt::format(" Beyond the memory, and not counted: {}.", fmt::join(too_large, ", "));
+  return text;
+}
+
 }  // namespace
 
 nlohmann::ordered_json to_json(const planner::OverlapResult& result) {
@@ -45,6 +88,7 @@ nlohmann::ordered_json to_json(const planner::OverlapResult& result) {
                               {"lower_bound_ns", result.bound.lower_bound.count()},
                               {"bound_reason", result.bound.reason},
                               {"gap", result.gap()}};
+  if (result.certificate) add_certificate(*result.certificate, result, json);
   return json;
 }
 
@@ -66,7 +110,10 @@ std::string overlap_rows_text(std::span<const planner::OverlapResult> results, T
                    to_text(each.exposure.total_exposed()), to_text(each.exposure.total()),
                    fmt::format("{:.2f}", each.alpha), fmt::format("{:.2f}x", each.speedup_bound()),
                    to_text(each.peak), each.fits() ? "yes" : "no"});
-  return table.text(width);
+  std::string text = table.text(width);
+  for (const planner::OverlapResult& each : results)
+    if (each.certificate) text += "\n" + certificate_text(each) + "\n";
+  return text;
 }
 
 }  // namespace longhaul::report

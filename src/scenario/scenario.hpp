@@ -117,6 +117,11 @@ struct ShardingOptions {
   friend bool operator==(const ShardingOptions&, const ShardingOptions&) = default;
 };
 
+/// Microbatches that pass an interleaved chunk before the next one's turn (Centauri's L1, L2).
+struct MicrobatchGroup {
+  int forward = 1, backward = 1;
+};
+
 struct Parallel {
   int stages = 1;    ///< P: pipeline devices per replica
   int replicas = 1;  ///< data-parallel pipelines
@@ -132,6 +137,7 @@ struct Parallel {
   /// nullopt: cell_size() of the links.
   std::optional<int> cell;
   ShardingOptions sharding{};
+  std::optional<MicrobatchGroup> microbatch_group{};  ///< nullopt: as many as stages
 };
 
 /// Costs of one microbatch on each device (index: device, 0..P-1), all its chunks together.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 
 namespace longhaul::sim {
 namespace {
@@ -50,7 +52,10 @@ Result<OpTimes> LaneSweep::run() {
     drain();
   }
   for (const LaneState& lane : lanes_) {
-    if (lane.next != lane.end) return deadlock();
+    if (lane.next == lane.end) continue;
+    if (ties_ != nullptr)
+      return refused("{} deadlocks", plan_.schedule);  // some ranks have no names
+    return deadlock();
   }
   return std::move(times_);
 }
@@ -196,6 +201,7 @@ void LaneSweep::serve(const Request& request) {
   const Op& op = plan_.ops[id];
   LONGHAUL_ASSERT(times_[id].end == kPending, "{} is served twice", to_text(plan_, OpId{id}));
   served_ = std::max(served_, request.ready);
+  if (ties_ != nullptr) look_for_ties(id);
   Bound bound = op.kind == OpKind::collective ? last_member(op) : bound_of(id);
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
@@ -210,6 +216,21 @@ void LaneSweep::serve(const Request& request) {
     const bool both = next.kind != OpKind::send || times_[next.match].ready != kPending;
     if (times_[index(successor)].ready != kPending && both)
       ask(static_cast<std::uint32_t>(index(successor)));
+  }
+}
+
+void LaneSweep::note_ties(std::vector<Tie>& ties) {
+  ties_ = &ties;
+  last_asked_.resize(plan_.resources.size());
+}
+
+/// A request is served in the instant in which it is ready and its lane has come to it.
+void LaneSweep::look_for_ties(std::uint32_t id) {
+  const LaneId lane = plan_.ops[id].lane;
+  for (const ResourceId resource : plan_.resources_of(OpId{id})) {
+    LastAsked& last = last_asked_[index(resource)];
+    if (last.at == served_ && last.by != lane) ties_->push_back({resource, last.by, lane});
+    last = {served_, lane};
   }
 }
 
@@ -310,6 +331,32 @@ void LaneSweep::prefetch(std::uint32_t id) const {
   constexpr std::uint32_t kAhead = 8;
   __builtin_prefetch(plan_.ops.data() + id + kAhead);
   __builtin_prefetch(times_.data() + id + kAhead, 1);
+}
+
+/// Members of a collective, of which `last` was the last to come, tell each other by dissemination:
+/// in round k each tells the one 2^k ahead, once it has heard of round k - 1. A member starts when
+/// it has heard of all. The exchange is over a hop after the last has started.
+void LaneSweep::start_by_words(const Op& last) {
+  const std::vector<OpId>& members = plan_.collectives[last.match];
+  std::vector<Bound> starts;
+  for (const OpId member : members)
+    starts.push_back(bound_of(static_cast<std::uint32_t>(index(member))));
+  for (std::size_t ahead = 1; ahead < members.size(); ahead *= 2) {
+    const std::vector<Bound> before = starts;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::size_t from = (i + members.size() - ahead) % members.size();
+      starts[i].raise(before[from].until + hop_, static_cast<std::uint32_t>(index(members[from])),
+                      BoundKind::rendezvous);
+    }
+  }
+  const Duration exchanged = std::ranges::max_element(starts, {}, &Bound::until)->until + hop_;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const auto id = static_cast<std::uint32_t>(index(members[i]));
+    const Duration end =
+        std::max(exchanged, starts[i].until + ring_time(members[i], starts[i].until));
+    finish(id, end, end, starts[i]);
+    if (lane_of(id) != index(last.lane)) work_.push_back(lane_of(id));
+  }
 }
 
 }  // namespace longhaul::sim

@@ -10,6 +10,7 @@
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
 #include "sim/resources/resource_pool.hpp"
+#include "sim/simulate.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::sim {
@@ -23,6 +24,8 @@ class LaneSweep {
 public:
   /// Under the weather of one iteration; times count from its begin. `hop`: see simulate().
   explicit LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at = {}, Duration hop = {});
+  /// Before run(): adds the ties that it meets.
+  void note_ties(std::vector<Tie>& ties);
   /// Call once. Refused where the plan deadlocks.
   Result<OpTimes> run();
 
@@ -66,6 +69,7 @@ private:
   Duration run_shared(std::uint32_t id, const Bound& bound);
   void ask(std::uint32_t id);
   void serve(const Request& request);
+  void look_for_ties(std::uint32_t id);
 
   void start_by_words(const Op& last);
   [[nodiscard]] Duration hold_time(std::uint32_t send, Duration begin) const;
@@ -107,6 +111,13 @@ private:
   ResourcePool pool_;                     ///< of shared resources
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
   Duration served_{};  ///< the instant that requests are served in
+  /// When a resource was asked for that was given last, and by which lane.
+  struct LastAsked {
+    Duration at{-1};
+    LaneId by{};
+  };
+  std::vector<LastAsked> last_asked_;  ///< by resource; empty: ties are not noted
+  std::vector<Tie>* ties_ = nullptr;
 };
 
 }  // namespace longhaul::sim

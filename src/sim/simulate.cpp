@@ -28,6 +28,16 @@ Result<OpTimes> try_simulate(const Plan& plan) {
   return (*std::move(results)).times;
 }
 
+Result<OpTimes> try_simulate(const Plan& plan, std::vector<Tie>& ties) {
+  LONGHAUL_ASSERT(!plan::needs_order_of_time(plan), "{} needs order of time", plan.schedule);
+  LaneSweep sweep{plan};
+  sweep.note_ties(ties);
+  Result<OpTimes> times = sweep.run();
+  std::ranges::sort(ties);
+  ties.erase(std::ranges::unique(ties).begin(), ties.end());
+  return times;
+}
+
 OpTimes simulate(const Plan& plan, const plan::WeatherOfIteration& at, Duration hop) {
   if (!plan::needs_order_of_time(plan)) return LaneSweep{plan, at, hop}.run().or_throw();
   if (hop > Duration::zero())

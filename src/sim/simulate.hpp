@@ -11,12 +11,22 @@
 
 namespace longhaul::sim {
 
+/// Two lanes whose next ops asked for a resource in the same instant: that of `first` was served
+/// first, for its op has the lower id.
+struct Tie {
+  ResourceId resource{};
+  LaneId first{}, second{};
+  friend auto operator<=>(const Tie&, const Tie&) = default;
+};
+
 /// Runs a plan in virtual time, exact to the nanosecond: lane by lane (LaneSweep), or where the
 /// plan needs it in order of time (EventDriver). Throws Error that says why if the plan is unsound
 /// (plan::why_unsound), and one (run_failed) that names the cycle of waiting ops if it deadlocks.
 [[nodiscard]] OpTimes simulate(const Plan& plan);
 /// The same, where a plan that deadlocks is an answer.
 Result<OpTimes> try_simulate(const Plan& plan);
+/// The same, lane by lane: with the ties that ids decided, each once. A deadlock names no ops.
+Result<OpTimes> try_simulate(const Plan& plan, std::vector<Tie>& ties);
 /// The same under the weather of one iteration, made for this plan; times count from the
 /// iteration's begin. `hop`: ranks hear of each other so long after the event. A receive then
 /// begins a hop after its send, a receiver's word that it is ready comes a hop later, and members

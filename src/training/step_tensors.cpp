@@ -153,11 +153,14 @@ void StepTensors::corrupt(OpId send, const engine::Payload& payload) {
 }
 
 void StepTensors::finish() {
-  for (auto& [number, mine] : mine_) {
-    for (const auto& [message, payload] : mine.to_add) put({number, message}, payload);
-    math_.finish();
-    mine.to_add.clear();
-  }
+  for (const auto& [number, mine] : mine_) finish(number);
+}
+
+void StepTensors::finish(std::size_t collective) {
+  Mine& mine = mine_.at(collective);
+  for (const auto& [message, payload] : mine.to_add) put({collective, message}, payload);
+  math_.finish();
+  mine.to_add.clear();
 }
 
 }  // namespace longhaul::training

@@ -31,6 +31,8 @@ public:
   void corrupt(OpId send, const engine::Payload& payload);
   /// Adds what has come and was not sent on. After the last message.
   void finish();
+  /// The same of one collective: after the last that comes here.
+  void finish(std::size_t collective);
 
 private:
   struct Pool;

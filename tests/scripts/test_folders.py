@@ -9,7 +9,7 @@ import longhaul
 PACKAGE = Path(longhaul.__file__).parent
 # Each may use those before it.
 ORDER = ("", "solver", "running", "drawing", "papers", "figures/runs", "figures/crosspipe",
-         "figures/atlas", "figures", "commands")
+         "figures/atlas", "figures/centauri", "figures", "commands")
 MOST_FILES = 30
 
 

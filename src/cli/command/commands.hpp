@@ -62,6 +62,21 @@ void add_rule_options(Arguments& command, RuleArguments::Operation& arguments);
 void add_rule_options(Arguments& command, RuleArguments::Layer& arguments);
 void add_rule_options(Arguments& command, RuleArguments::Model& arguments);
 
+/// The options of `longhaul cluster`, as typed; empty: the default.
+struct ClusterArguments {
+  std::string gpus, throughput, policy, counts, slot, restart;
+  bool no_deadlines = false;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_cluster_options(Arguments& command, ClusterArguments& arguments);
+
+/// The options of `predict` and `profile fit`.
+struct PredictArguments {
+  std::string calibration;  ///< a file, or "none"; empty: none
+  bool extrapolate = false;
+};
+
 /// The options of a command line. Each command reads those that it declares.
 struct Options {
   std::vector<std::string> files;      ///< subjects of the command: scenario, trace, ...
@@ -78,6 +93,8 @@ struct Options {
   std::string scenario;  ///< of `check` for a schedule
   LinkArguments link;
   RuleArguments rule;
+  ClusterArguments cluster;
+  PredictArguments predict;
   std::string expect;    ///< of `compare`
   std::string at_least;  ///< of `compare`: "1%"
   std::optional<int> iteration;
@@ -114,9 +131,13 @@ struct Answer {
 [[nodiscard]] Answer trace_export_command(const Options& options);
 [[nodiscard]] Answer trace_merge_command(const Options& options);
 [[nodiscard]] Answer collective_command(const Options& options);
+[[nodiscard]] Answer partition_command(const Options& options);
 [[nodiscard]] Answer rule_operation_command(const Options& options);
 [[nodiscard]] Answer rule_layer_command(const Options& options);
 [[nodiscard]] Answer rule_model_command(const Options& options);
+[[nodiscard]] Answer cluster_command(const Options& options);
+[[nodiscard]] Answer predict_command(const Options& options);
+[[nodiscard]] Answer profile_fit_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 

@@ -29,6 +29,7 @@ const std::vector<std::string> kFlags{"--json",
                                       "--any-microbatch-order",
                                       "--solver-without-dp",
                                       "--solver-without-fusion",
+                                      "--extrapolate",
                                       "--pooled"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.

@@ -32,6 +32,8 @@ constexpr std::array kExamples{
     Example{"collective",
             "longhaul collective benchmarks/scenarios/dp-2dc.toml --kind all-reduce "
             "--bytes 64MiB --algorithm all"},
+    Example{"partition",
+            "longhaul partition benchmarks/scenarios/centauri-toy.toml --schedule gpipe"},
     Example{"rule operation", "longhaul rule operation --comm 6ms --in-cost 2ms"},
     Example{"rule layer",
             "longhaul rule layer --w-ag 3ms --g-act 4ms --act-ag 2ms --g-w 4ms --act-rs 2ms "
@@ -40,11 +42,16 @@ constexpr std::array kExamples{
             "longhaul rule model --c-ag 16ms --c-rs 24ms --c-fw 2ms --c-bw 4ms --activation 1GiB "
             "--memory 8GiB --microbatches 16"},
     Example{"plan", "longhaul plan benchmarks/scenarios/atlas-5dc.toml"},
+    Example{"cluster",
+            "longhaul cluster benchmarks/clusters/jobs.csv --gpus 32 --throughput "
+            "benchmarks/clusters/rates.csv"},
     Example{"trace summary", "longhaul trace summary first.h5"},
     Example{"trace attribution", "longhaul trace attribution first.h5 --schedule zb-h1"},
     Example{"trace export", "longhaul trace export first.h5 --schedule zb-h1 --out first.json"},
     Example{"compare", "longhaul compare first.h5 first.h5 --schedule 1f1b,zb-h1"},
     Example{"trace merge", "longhaul trace merge runs/first --out merged.h5"},
+    Example{"predict", "longhaul predict benchmarks/rows/published-runs.csv"},
+    Example{"profile fit", "longhaul profile fit benchmarks/rows/published-runs.csv"},
     Example{"link import", "longhaul link import iperf3.json --between west,east"},
 };
 
@@ -58,13 +65,17 @@ Parser::Parser(Options& options) : options_{options} {
   add_simulate();
   add_check();
   add_plan();
+  add_cluster();
   add_ops();
   add_layers();
   add_collective();
+  add_partition();
   add_rule();
   add_trace();
   add_compare();
   add_link();
+  add_predict();
+  add_profile();
   add_command(tool_, "presets", "models and links that a scenario may name, and schedules",
               presets_command, {});
   tool_.footer(
@@ -140,12 +151,10 @@ void Parser::add_simulate() {
       simulate_command, {1, 1}, "scenario (.toml)");
   command.option("--schedule", options_.schedule,
                  "comma list of names and .csv files; static, dynamic: all of these");
-  std::vector<std::string> names;
-  for (const collective::Overlap& each : collective::overlaps()) names.emplace_back(each.name);
   command.option("--overlap", options_.overlap,
                  fmt::format("comma list of ways to run collectives of operators beside "
                              "computation, a row for each: {}",
-                             fmt::join(names, ", ")));
+                             fmt::join(collective::overlap_names(), ", ")));
   command.option("--out", options_.out,
                  "write the predicted timeline (HDF5); an existing file is refused");
   report::add_granularity_option(command, options_.granularity);
@@ -184,6 +193,13 @@ void Parser::add_plan() {
   add_overrides(command);
 }
 
+void Parser::add_cluster() {
+  longhaul::Arguments& command =
+      add_command(tool_, "cluster", "play jobs with deadlines that share the GPUs of one cluster",
+                  cluster_command, {1, 1}, "list of jobs (.csv)");
+  add_cluster_options(command, options_.cluster);
+}
+
 void Parser::add_ops() {
   longhaul::Arguments& command =
       add_command(tool_, "ops", "print what each rank does under a schedule", ops_command, {1, 1},
@@ -207,6 +223,15 @@ void Parser::add_collective() {
       collective_command, {1, 1}, "scenario (.toml)");
   report::add_collective_options(command, options_.collective);
   add_overrides(command);
+}
+
+void Parser::add_partition() {
+  longhaul::Arguments& command = add_command(
+      tool_, "partition", "how an iteration's collectives can be partitioned, and at what cost",
+      partition_command, {1, 1}, "scenario (.toml)");
+  command.option("--schedule", options_.schedule,
+                 "name of a schedule (`longhaul presets` lists them), or a .csv file");
+  add_planning(command);
 }
 
 void Parser::add_rule() {
@@ -280,6 +305,34 @@ void Parser::add_link() {
   import.option("--between", options_.link.between, "A,B: both directions between them");
   import.option("--from", options_.link.from, "one direction, with --to");
   import.option("--to", options_.link.to, "one direction, with --from");
+}
+
+void Parser::add_predict() {
+  longhaul::Arguments& command =
+      add_command(tool_, "predict", "the iteration time of training runs, with an interval",
+                  predict_command, {1, 1}, "table of runs (.csv)");
+  command.option("--calibration", options_.predict.calibration,
+                 "what `longhaul profile fit` wrote; none (default): nothing was fitted to "
+                 "iteration times");
+  add_extrapolate(command);
+}
+
+void Parser::add_profile() {
+  longhaul::Arguments& profile =
+      tool_.command("profile", "parameters of machines from measured runs: fit");
+  profile.keeps_unknown();
+  longhaul::Arguments& fit =
+      add_command(profile, "fit", "fit the parameters of each machine to measured iterations",
+                  profile_fit_command, {1, 1}, "table of measured runs (.csv)");
+  fit.option("--out", options_.out, "calibration to write (.toml); an existing file is refused");
+  add_extrapolate(fit);
+}
+
+void Parser::add_extrapolate(longhaul::Arguments& command) {
+  command
+      .flag("--extrapolate", options_.predict.extrapolate,
+            "take products more than 4 times larger or smaller than measured ones, too")
+      .takes_no_value();
 }
 
 std::span<const Example> examples() { return kExamples; }

@@ -58,14 +58,19 @@ private:
   void add_schedule();
   void add_simulate();
   void add_collective();
+  void add_partition();
   void add_rule();
   void add_check();
   void add_ops();
   void add_plan();
+  void add_cluster();
   void add_layers();
   void add_trace();
   void add_compare();
   void add_link();
+  void add_predict();
+  void add_profile();
+  void add_extrapolate(longhaul::Arguments& command);
   /// Puts the lines of examples() below the help of their commands.
   void add_examples();
 

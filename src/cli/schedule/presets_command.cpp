@@ -3,6 +3,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
+#include "collective/overlap/overlaps.hpp"
 #include "planner/make_schedule.hpp"
 #include "report/record_file.hpp"
 #include "scenario/presets.hpp"
@@ -108,6 +109,13 @@ ordered_json schedules_json() {
   return json;
 }
 
+ordered_json overlaps_json() {
+  ordered_json json = ordered_json::array();
+  for (const collective::Overlap& overlap : collective::overlaps())
+    json.push_back({{"name", overlap.name}, {"summary", overlap.summary}});
+  return json;
+}
+
 }  // namespace
 
 Answer presets_command(const Options& options) {
@@ -118,6 +126,7 @@ Answer presets_command(const Options& options) {
   json["links"] = links_json();
   json["nodes"] = nodes_json();
   json["schedules"] = schedules_json();
+  json["overlaps"] = overlaps_json();
   return {report::json_text(json)};
 }
 

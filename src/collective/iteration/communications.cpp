@@ -1,11 +1,30 @@
 #include "collective/iteration/communications.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "base/unit_text.hpp"
 #include "plan/lowering/collectives.hpp"
 
 namespace longhaul::collective {
+
+namespace {
+
+/// Sums of sizes, and times of them, stay within 64 bits.
+std::optional<Refusal> why_absurd(const Scenario& scenario) {
+  constexpr Bytes kMost{std::int64_t{1} << 50};
+  const int tensor = scenario.parallel.tensor;
+  for (const Bytes message : scenario.costs.message)
+    if (tensor > 1 && message > kMost / tensor)
+      return refused(
+          "a message of {} of each of {} tensor ranks is too large to be communicated (1 PiB in "
+          "all is the limit). Use a smaller costs.message.",
+          to_text(message), tensor);
+  return std::nullopt;
+}
+
+}  // namespace
 
 int count_of(Members members, const Parallel& parallel) {
   switch (members) {
@@ -13,9 +32,21 @@ int count_of(Members members, const Parallel& parallel) {
     case Members::shard: return parallel.shard;
     case Members::copies: return parallel.replicas / parallel.shard;
     case Members::replicas: return parallel.replicas;
-    case Members::node: return 1;  // of each node its own
+    case Members::node:
+    case Members::across: return 1;  // of each node its own
   }
   return 1;
+}
+
+IndexedVector<OperationId, bool> gradient_makers(const StageWork& work) {
+  std::set<std::pair<ChunkId, std::int32_t>> with_w;
+  for (const Operation& each : work.operations)
+    if (each.work == BlockKind::W) with_w.emplace(each.chunk, each.place);
+  IndexedVector<OperationId, bool> makes;
+  for (const Operation& each : work.operations)
+    makes.push_back(each.work == BlockKind::W || (each.work == BlockKind::D && each.has_weights &&
+                                                  !with_w.contains({each.chunk, each.place})));
+  return makes;
 }
 
 std::int64_t earliest_after(const Communication& communication,
@@ -53,6 +84,7 @@ Result<IterationPlan> with_communications(IterationPlan plan) {
         "gradient_sync = \"{}\" is an estimate that holds nothing (there is nothing to overlap). "
         "Take \"all-reduce\", \"zero1\", \"zero2\" or \"zero3\".",
         to_string(parallel.gradient_sync));
+  if (auto why = why_absurd(*plan.scenario)) return *std::move(why);
   for (const DeviceId stage : plan.stages.ids()) {
     StageWork& work = plan.stages[stage];
     if (parallel.tensor > 1) add_tensor_communications(plan, stage, work);

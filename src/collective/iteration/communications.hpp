@@ -36,6 +36,10 @@ struct UnitUse {
 /// In the order in which the stage uses its units.
 [[nodiscard]] std::vector<UnitUse> unit_uses(const StageWork& work);
 
+/// By OperationId: does it make gradients of weights? A W does, and the D of an operator that has
+/// weights and no W, as of a normalization.
+[[nodiscard]] IndexedVector<OperationId, bool> gradient_makers(const StageWork& work);
+
 /// The place in the order of operations after which a communication can begin at the earliest, as
 /// far as the order tells; -1: from the start. One that waits for a message of another stage begins
 /// with the first operation that needs it: the message may come at any time before.

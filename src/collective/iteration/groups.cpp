@@ -22,11 +22,30 @@ std::vector<std::vector<Rank>> groups_in_nodes(const Scenario& scenario, DeviceI
   return groups;
 }
 
+/// Group g holds place g mod (ranks of a node) of each node; none where nodes differ.
+std::vector<std::vector<Rank>> groups_across_nodes(const Scenario& scenario, DeviceId stage) {
+  const auto nodes = groups_in_nodes(scenario, stage);
+  const std::size_t near = nodes.front().size();
+  const std::size_t far = to_size(scenario.parallel.shard) / near;
+  for (const auto& node : nodes)
+    if (node.size() != near) return {};
+  std::vector<std::vector<Rank>> groups;
+  for (std::size_t first = 0; first + far <= nodes.size(); first += far)
+    for (std::size_t place = 0; place < near; ++place) {
+      std::vector<Rank>& group = groups.emplace_back();
+      for (std::size_t node = first; node < first + far; ++node)
+        group.push_back(nodes[node][place]);
+      std::ranges::sort(group);
+    }
+  return groups;
+}
+
 }  // namespace
 
 std::vector<std::vector<Rank>> groups_of(const Scenario& scenario, DeviceId stage,
                                          Members members) {
   if (members == Members::node) return groups_in_nodes(scenario, stage);
+  if (members == Members::across) return groups_across_nodes(scenario, stage);
   const Parallel& parallel = scenario.parallel;
   const int shard = members == Members::replicas ? 1 : parallel.shard;
   const auto group_of = [&](ReplicaId replica, int tensor) {
@@ -35,7 +54,8 @@ std::vector<std::vector<Rank>> groups_of(const Scenario& scenario, DeviceId stag
       case Members::shard: return tensor * (parallel.replicas / shard) + number(replica) / shard;
       case Members::copies:
       case Members::replicas:
-      case Members::node: return tensor * shard + number(replica) % shard;
+      case Members::node:
+      case Members::across: return tensor * shard + number(replica) % shard;
     }
     return 0;
   };

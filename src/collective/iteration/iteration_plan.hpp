@@ -47,8 +47,9 @@ struct WeightUnit {
 
 /// The ranks that a communication of a stage goes among: those that share its tensors, those that
 /// hold a copy of its weights together, those that hold the same shard, all replicas.
-/// Those of a node among those that hold a copy are for its second copy of the weights.
-enum class Members : std::uint8_t { tensor, shard, copies, replicas, node };
+/// Of those that hold a copy together, where nodes have equal numbers of them: those of a node, and
+/// those at one place in their nodes (across), who share what lies at that place.
+enum class Members : std::uint8_t { tensor, shard, copies, replicas, node, across };
 /// What takes memory beside what a rank always holds: gathered weights, from the begin to the end
 /// of the last operation that needs them; gradients, from the begin of the first operation that
 /// makes them to the end.

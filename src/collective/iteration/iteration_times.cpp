@@ -1,7 +1,7 @@
 #include "collective/iteration/iteration_times.hpp"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <numeric>
 
 namespace longhaul::collective {
@@ -41,6 +41,8 @@ Duration outside(const std::vector<Span>& spans, const std::vector<Span>& busy) 
 
 Span span_of(const OpTime& time) { return {time.start, time.end}; }
 
+constexpr std::size_t kNoPart = std::numeric_limits<std::size_t>::max();
+
 }  // namespace
 
 Duration Exposure::total() const {
@@ -56,26 +58,51 @@ IterationTimes::IterationTimes(const LoweredIteration& lowered, const OpTimes& t
       times_{times},
       spans_(lowered.plan.ranks.size()),
       between_stages_(lowered.plan.ranks.size()) {
-  const Plan& plan = lowered.plan;
-  for (std::size_t c = 0; c < plan.stepped.size(); ++c) {
-    std::map<Rank, Span> parts;
-    for (const std::vector<OpId>* side : {&plan.stepped[c].sends, &plan.stepped[c].receives}) {
-      for (const OpId op : *side) {
-        const Span own = span_of(times[index(op)]);
-        const auto [part, is_new] = parts.try_emplace(plan.rank_of(op), own);
-        part->second.start = std::min(part->second.start, own.start);
-        part->second.end = std::max(part->second.end, own.end);
+  std::vector<std::size_t> part(lowered.communication_of.size(), kNoPart);
+  const std::span<const Lane> lanes{lowered.plan.lanes};
+  for (std::size_t first = 0; first < lanes.size();) {
+    std::size_t end = first;
+    while (end < lanes.size() && lanes[end].rank == lanes[first].rank) ++end;
+    take_rank(lanes.subspan(first, end - first), part);
+    first = end;
+  }
+}
+
+/// `part`: by collective, where in the rank's spans its part is; none before and after the call.
+void IterationTimes::take_rank(std::span<const Lane> lanes, std::vector<std::size_t>& part) {
+  const std::size_t rank = index(lanes.front().rank);
+  std::vector<std::size_t> seen;
+  for (const Lane& lane : lanes) {
+    for (std::size_t i = index(lane.first); i < index(lane.first) + lane.count; ++i) {
+      const Op& op = lowered_.plan.ops[i];
+      const Span own = span_of(times_[i]);
+      makespan_ = std::max(makespan_, own.end);
+      if (op.kind == OpKind::compute) continue;
+      const bool whole = op.kind == OpKind::collective;
+      if (!whole && !is_step(op)) {
+        between_stages_[rank].push_back(own);
+        continue;
       }
+      const std::size_t c = whole ? op.match : stepped_of(op);
+      if (part[c] == kNoPart) {
+        part[c] = spans_[rank].size();
+        seen.push_back(c);
+        spans_[rank].push_back({lowered_.communication_of[c], own});
+      }
+      Span& span = spans_[rank][part[c]].span;
+      span = {std::min(span.start, own.start), std::max(span.end, own.end)};
     }
-    for (const auto& [rank, span] : parts)
-      spans_[index(rank)].push_back({lowered.communication_of[c], span});
   }
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    makespan_ = std::max(makespan_, times[i].end);
-    const Op& op = plan.ops[i];
-    if (op.kind == OpKind::compute || is_step(op)) continue;
-    between_stages_[index(plan.lanes[index(op.lane)].rank)].push_back(span_of(times[i]));
-  }
+  for (const std::size_t c : seen) part[c] = kNoPart;
+}
+
+std::vector<Rank> IterationTimes::ranks() const {
+  std::vector<Rank> ranks;
+  for (const Lane& lane : lowered_.plan.lanes)
+    if (lane.kind == OpKind::compute &&
+        lowered_.plan.ranks[index(lane.rank)].role == RankRole::training)
+      ranks.push_back(lane.rank);
+  return ranks;
 }
 
 Span IterationTimes::operation(Rank rank, std::uint32_t place) const {
@@ -84,7 +111,7 @@ Span IterationTimes::operation(Rank rank, std::uint32_t place) const {
 
 std::vector<Span> IterationTimes::operations(Rank rank) const {
   std::vector<Span> spans;
-  const OpId first = lowered_.first_operation[index(rank)];
+  const OpId first = lowered_.first_operation[index(lowered_.standing_for(rank))];
   const Lane& lane = lowered_.plan.lane_of(first);
   for (std::uint32_t place = 0; place < lane.count; ++place)
     spans.push_back(operation(rank, place));
@@ -96,9 +123,10 @@ Duration IterationTimes::computation(Rank rank) const { return length(operations
 Exposure IterationTimes::exposure(Rank rank) const {
   const std::vector<Span> busy = operations(rank);
   std::array<std::vector<Span>, kCountOf<Traffic>> spans;
-  for (const CommunicationSpan& each : spans_[index(rank)])
+  for (const CommunicationSpan& each : communications(rank))
     spans[static_cast<std::size_t>(each.of.traffic)].push_back(each.span);
-  spans[static_cast<std::size_t>(Traffic::pp)] = between_stages_[index(rank)];
+  spans[static_cast<std::size_t>(Traffic::pp)] =
+      between_stages_[index(lowered_.standing_for(rank))];
   Exposure exposure;
   for (std::size_t t = 0; t < spans.size(); ++t) {
     const std::vector<Span> own = joined(std::move(spans[t]));

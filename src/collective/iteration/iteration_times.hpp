@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "collective/iteration/lower_iteration.hpp"
@@ -28,14 +29,16 @@ struct Exposure {
   [[nodiscard]] Duration total_exposed() const;  ///< likewise
 };
 
-/// The times of a simulated iteration, by rank.
+/// The times of a simulated iteration, by rank: of one that others stand for, theirs.
 class IterationTimes {
 public:
   /// Both outlive it.
   IterationTimes(const LoweredIteration& lowered, const OpTimes& times);
   [[nodiscard]] Duration makespan() const { return makespan_; }
+  /// Those with operations and times of their own, ascending.
+  [[nodiscard]] std::vector<Rank> ranks() const;
   [[nodiscard]] const std::vector<CommunicationSpan>& communications(Rank rank) const {
-    return spans_[index(rank)];
+    return spans_[index(lowered_.standing_for(rank))];
   }
   /// Of the operation at that place in the stage's order.
   [[nodiscard]] Span operation(Rank rank, std::uint32_t place) const;
@@ -43,6 +46,7 @@ public:
   [[nodiscard]] Exposure exposure(Rank rank) const;
 
 private:
+  void take_rank(std::span<const Lane> lanes, std::vector<std::size_t>& part);
   [[nodiscard]] std::vector<Span> operations(Rank rank) const;
 
   const LoweredIteration& lowered_;

@@ -21,6 +21,7 @@ public:
   Replicated(const IterationPlan& plan, DeviceId stage, StageWork& work)
       : plan_{plan}, parallel_{plan.scenario->parallel}, work_{work} {
     for (const ChunkId chunk : chunks_on(*plan.schedule, stage)) fill_buckets(chunk);
+    const IndexedVector<OperationId, bool> makes_gradients = gradient_makers(work);
     for (const OperationId id : work.order) {
       const Operation& operation = work.operations[id];
       if (operation.place < 0) continue;
@@ -28,7 +29,7 @@ public:
       if (operation.work == BlockKind::F && operation.has_weights &&
           of_operator.first_forward.empty())
         of_operator.first_forward.push_back(id);
-      if (operation.work == BlockKind::W) of_operator.gradients[operation.microbatch].push_back(id);
+      if (makes_gradients[id]) of_operator.gradients[operation.microbatch].push_back(id);
     }
   }
 

@@ -8,7 +8,8 @@ namespace {
 
 class Sharded {
 public:
-  Sharded(const Parallel& parallel, StageWork& work) : parallel_{parallel}, work_{work} {}
+  Sharded(const Parallel& parallel, StageWork& work)
+      : parallel_{parallel}, work_{work}, makes_gradients_{gradient_makers(work)} {}
 
   void run() {
     if (parallel_.shard > 1) {
@@ -59,7 +60,7 @@ private:
     std::map<std::pair<std::int32_t, MicrobatchId>, CommunicationId> known;
     for (const OperationId id : work_.order) {
       const Operation& operation = work_.operations[id];
-      if (operation.work != BlockKind::W || operation.unit < 0 || !operation.has_weights) continue;
+      if (!makes_gradients_[id] || operation.unit < 0 || !operation.has_weights) continue;
       const WeightUnit& unit = work_.units[at(operation.unit)];
       if (unit.gradients == Bytes{}) continue;
       const auto [scatter, is_new] =
@@ -93,8 +94,7 @@ private:
                         .follows = summed_[chunk]};
       for (const OperationId id : work_.order) {
         const Operation& operation = work_.operations[id];
-        if (operation.chunk == chunk && operation.work == BlockKind::W &&
-            number(operation.microbatch) >= 0)
+        if (operation.chunk == chunk && makes_gradients_[id] && number(operation.microbatch) >= 0)
           sum.needs.push_back(id);
       }
       summed_[chunk] = {work_.add(std::move(sum))};
@@ -103,6 +103,7 @@ private:
 
   const Parallel& parallel_;
   StageWork& work_;
+  IndexedVector<OperationId, bool> makes_gradients_;
   std::map<std::int32_t, CommunicationId> gather_of_;       ///< by unit: the last so far
   std::map<ChunkId, std::vector<CommunicationId>> summed_;  ///< what the optimizer waits for
 };

@@ -107,13 +107,31 @@ constexpr std::array kOverlaps{
             in_given_buckets, [](IterationPlan plan) { return in_pieces(std::move(plan), 0); }},
 };
 
+constexpr std::array kSearched{
+    Overlap{"centauri-rules",
+            "partitioned, by Centauri's three rules on costs of collectives alone", as_given},
+    Overlap{"centauri", "Centauri's partitions, tier by tier, decided by simulation", as_given},
+    Overlap{"best", "joint search, never slower than those of the same sharding", as_given},
+};
+
+const Overlap& overlap_at(std::size_t place) {
+  return place < kOverlaps.size() ? kOverlaps[place] : kSearched[place - kOverlaps.size()];
+}
+
 }  // namespace
 
 std::span<const Overlap> overlaps() { return kOverlaps; }
+std::span<const Overlap> searched_overlaps() { return kSearched; }
 
-std::vector<const Overlap*> parse_overlaps(std::string_view list) {
+std::vector<std::string> overlap_names() {
   std::vector<std::string> names;
   for (const Overlap& each : kOverlaps) names.emplace_back(each.name);
+  for (const Overlap& each : kSearched) names.emplace_back(each.name);
+  return names;
+}
+
+std::vector<const Overlap*> parse_overlaps(std::string_view list) {
+  const std::vector<std::string> names = overlap_names();
   std::vector<const Overlap*> chosen;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
@@ -122,7 +140,7 @@ std::vector<const Overlap*> parse_overlaps(std::string_view list) {
     const auto found = std::ranges::find(names, name);
     if (found == names.end())
       fail("--overlap: there is no overlap \"{}\". {}", name, suggestion(name, names));
-    const Overlap* const overlap = &kOverlaps[to_size(found - names.begin())];
+    const Overlap* const overlap = &overlap_at(to_size(found - names.begin()));
     if (std::ranges::find(chosen, overlap) != chosen.end())
       fail("--overlap: {} is named twice. Name it once.", name);
     chosen.push_back(overlap);
@@ -132,6 +150,7 @@ std::vector<const Overlap*> parse_overlaps(std::string_view list) {
 
 Result<IterationPlan> overlapped(const Overlap& overlap, const Schedule& schedule,
                                  const Scenario& scenario, Arrangement arrangement) {
+  LONGHAUL_ASSERT(!overlap.is_searched(), "{} has no pass of its own", overlap.name);
   Scenario sharded = scenario;
   sharded.parallel = overlap.sharded(scenario.parallel);
   Result<IterationPlan> operations = iteration_of(

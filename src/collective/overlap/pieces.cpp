@@ -19,22 +19,63 @@ void number_pieces(StageWork& work, std::uint32_t position) {
   }
 }
 
-/// The pieces of the operation after the first, in the order right after it.
-std::vector<OperationId> cut_operation(StageWork& work, OperationId whole, int pieces,
-                                       Duration overhead) {
-  const Duration duration = work.operations[whole].duration;
-  const auto piece_of = [&](int piece) {
-    Operation operation = work.operations[whole];
-    operation.duration = share(duration, pieces, piece) + (piece > 0 ? overhead : Duration{});
-    return operation;
-  };
+std::vector<Duration> even_parts_of(Duration duration, int pieces, Duration overhead) {
+  std::vector<Duration> parts;
+  for (int piece = 0; piece < pieces; ++piece)
+    parts.push_back(share(duration, pieces, piece) + (piece > 0 ? overhead : Duration{}));
+  return parts;
+}
+
+/// `side`: where the communication has the operation.
+std::vector<CommunicationId> cut(StageWork& work, CommunicationId id, OperationId with,
+                                 std::vector<OperationId> Communication::*side, int pieces,
+                                 Duration overhead) {
+  const Communication whole = work.communications[id];
+  pieces = static_cast<int>(std::min<std::int64_t>(pieces, whole.size.count()));
+  std::vector<CommunicationId> made{id};
+  if (pieces < 2) return made;
+  const std::vector<OperationId> operations =
+      cut_operation(work, with, even_parts_of(work.operations[with].duration, pieces, overhead));
+  const bool is_user = side == &Communication::needed_by;
+  const auto positions = work.positions();
+  const std::uint32_t place = positions[operations.front()];
+  for (int piece = 0; piece < pieces; ++piece) {
+    Communication part = whole;
+    // Users before it wait for the first piece alone, makers after it are waited for by the last.
+    if (is_user && piece > 0)
+      std::erase_if(part.needed_by, [&](OperationId each) { return positions[each] < place; });
+    if (!is_user && piece + 1 < pieces)
+      std::erase_if(part.needs, [&](OperationId each) {
+        return each != with && positions[each] > positions[operations.back()];
+      });
+    part.size = plan::shard_size(whole.size, pieces, piece);
+    part.cut_with = static_cast<std::int32_t>(work.operations[with].position);
+    std::ranges::replace(part.*side, with, operations[to_size(piece)]);
+    if (piece == 0)
+      work.communications[id] = std::move(part);
+    else
+      made.push_back(work.communications.push_back(std::move(part)));
+  }
+  const auto issued = std::ranges::find(work.issue, id);
+  work.issue.insert(issued + 1, made.begin() + 1, made.end());
+  for (Communication& each : work.communications)
+    if (std::ranges::find(each.follows, id) != each.follows.end())
+      each.follows.insert(each.follows.end(), made.begin() + 1, made.end());
+  return made;
+}
+
+}  // namespace
+
+std::vector<OperationId> cut_operation(StageWork& work, OperationId whole,
+                                       const std::vector<Duration>& parts) {
   std::vector<OperationId> all{whole};
-  for (int piece = 1; piece < pieces; ++piece) {
-    Operation operation = piece_of(piece);
+  for (std::size_t piece = 1; piece < parts.size(); ++piece) {
+    Operation operation = work.operations[whole];
+    operation.duration = parts[piece];
     operation.needs = {all.back()};
     all.push_back(work.add(std::move(operation)));
   }
-  work.operations[whole] = piece_of(0);
+  work.operations[whole].duration = parts.front();
   const auto place = std::ranges::find(work.order, whole);
   work.order.insert(place + 1, all.begin() + 1, all.end());
   for (const OperationId id : work.operations.ids())
@@ -47,49 +88,32 @@ std::vector<OperationId> cut_operation(StageWork& work, OperationId whole, int p
   return all;
 }
 
-/// `side`: where the communication has the operation.
-void cut(StageWork& work, CommunicationId id, OperationId with,
-         std::vector<OperationId> Communication::*side, int pieces, Duration overhead) {
-  const Communication whole = work.communications[id];
-  pieces = static_cast<int>(std::min<std::int64_t>(pieces, whole.size.count()));
-  if (pieces < 2) return;
-  const std::vector<OperationId> operations = cut_operation(work, with, pieces, overhead);
-  std::vector<CommunicationId> made{id};
-  for (int piece = 0; piece < pieces; ++piece) {
-    Communication part = whole;
-    part.size = plan::shard_size(whole.size, pieces, piece);
-    part.cut_with = static_cast<std::int32_t>(work.operations[with].position);
-    std::ranges::replace(part.*side, with, operations[to_size(piece)]);
-    if (piece == 0)
-      work.communications[id] = std::move(part);
-    else
-      made.push_back(work.communications.push_back(std::move(part)));
-  }
-  const auto place = std::ranges::find(work.issue, id);
-  work.issue.insert(place + 1, made.begin() + 1, made.end());
-  for (Communication& each : work.communications)
-    if (std::ranges::find(each.follows, id) != each.follows.end())
-      each.follows.insert(each.follows.end(), made.begin() + 1, made.end());
-}
-
-}  // namespace
-
-void cut_with_operation(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
+OperationId first_user(const StageWork& work, CommunicationId id) {
   const std::vector<OperationId>& waiting = work.communications[id].needed_by;
   LONGHAUL_ASSERT(!waiting.empty(), "no operation waits for communication {}", number(id));
   const auto positions = work.positions();
-  const OperationId first =
-      *std::ranges::min_element(waiting, {}, [&](OperationId each) { return positions[each]; });
-  cut(work, id, first, &Communication::needed_by, pieces, overhead);
+  return *std::ranges::min_element(waiting, {}, [&](OperationId each) { return positions[each]; });
 }
 
-void cut_with_producer(StageWork& work, CommunicationId id, int pieces, Duration overhead) {
+OperationId last_producer(const StageWork& work, CommunicationId id) {
   const std::vector<OperationId>& needed = work.communications[id].needs;
   LONGHAUL_ASSERT(!needed.empty(), "communication {} needs no operation", number(id));
   const auto positions = work.positions();
-  const OperationId last =
-      *std::ranges::max_element(needed, {}, [&](OperationId each) { return positions[each]; });
-  cut(work, id, last, &Communication::needs, pieces, overhead);
+  return *std::ranges::max_element(needed, {}, [&](OperationId each) { return positions[each]; });
+}
+
+std::vector<CommunicationId> cut_with_operation(StageWork& work, CommunicationId id, int pieces,
+                                                Duration overhead,
+                                                std::optional<OperationId> user) {
+  return cut(work, id, user ? *user : first_user(work, id), &Communication::needed_by, pieces,
+             overhead);
+}
+
+std::vector<CommunicationId> cut_with_producer(StageWork& work, CommunicationId id, int pieces,
+                                               Duration overhead,
+                                               std::optional<OperationId> producer) {
+  return cut(work, id, producer ? *producer : last_producer(work, id), &Communication::needs,
+             pieces, overhead);
 }
 
 void move_before(StageWork& work, OperationId operation, OperationId before) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "collective/iteration/iteration_plan.hpp"
 
 namespace longhaul::collective {
@@ -8,14 +11,29 @@ namespace longhaul::collective {
 /// pieces: each piece of the operation begins when its piece has come and the piece before has
 /// ended. The pieces of the communication are issued one after the other in its place. Each piece
 /// of the operation but the first takes `overhead` more. Other operations wait for all pieces.
+/// `user`: another of them instead; those before it in the order wait for the first piece alone.
 /// Pieces have a byte at least: fewer are made of a small one.
-void cut_with_operation(StageWork& work, CommunicationId communication, int pieces,
-                        Duration overhead);
+/// The pieces of the communication, in order.
+std::vector<CommunicationId> cut_with_operation(StageWork& work, CommunicationId communication,
+                                                int pieces, Duration overhead,
+                                                std::optional<OperationId> user = {});
 
 /// The same with the last operation that makes what it moves: a piece of the communication begins
-/// when its piece of the operation has ended.
-void cut_with_producer(StageWork& work, CommunicationId communication, int pieces,
-                       Duration overhead);
+/// when its piece of the operation has ended. `producer`: another of them instead; of those after
+/// it in the order the last piece alone takes what they make.
+std::vector<CommunicationId> cut_with_producer(StageWork& work, CommunicationId communication,
+                                               int pieces, Duration overhead,
+                                               std::optional<OperationId> producer = {});
+
+/// Cuts an operation into pieces that take so long, one after the other in its place in the order;
+/// what waits for it waits for the last of them. All pieces, in order.
+std::vector<OperationId> cut_operation(StageWork& work, OperationId operation,
+                                       const std::vector<Duration>& parts);
+
+/// The first in the order of those that wait for it, the last of those that make what it moves.
+/// There must be one.
+[[nodiscard]] OperationId first_user(const StageWork& work, CommunicationId communication);
+[[nodiscard]] OperationId last_producer(const StageWork& work, CommunicationId communication);
 
 /// Puts an operation before another in the order.
 void move_before(StageWork& work, OperationId operation, OperationId before);

@@ -231,6 +231,7 @@ std::vector<EarlierIterations> read_earlier(const Timeline& measured, const Pipe
       all[i].outcomes.push_back(outcome_of(plan, *times, count, input.scenario));
       all[i].outcomes.back().credit_lag =
           Duration{checks.at({position, count}).value("credit_lag_ns", 0LL)};
+      all[i].outcomes.back().exposure = exposure_of(input.schedules[i], *times);
     }
   }
   std::set<int> ended;

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/program/command_words.hpp"
 #include "base/unit_text.hpp"
+#include "collective/overlap/overlaps.hpp"
 #include "harness/options/credit.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "report/planning.hpp"
@@ -19,6 +20,9 @@ void declare_work(Arguments& arguments, PipelineOptions& options) {
       .option("--schedule", options.schedule,
               "comma list of schedules and .csv files; static, dynamic: all of these; best")
       .shows_default();
+  arguments.option("--overlap", options.overlap,
+                   "comma list of overlaps: a row for each with every schedule, operators beside "
+                   "collectives");
   report::add_planner_options(arguments, options.planner);
   arguments.option("--comm", options.comm, "grouped or decoupled communication").shows_default();
   arguments.option("--iterations", options.iterations, "measured iterations of each schedule")
@@ -84,6 +88,24 @@ double max_difference_of(const std::string& text) {
       text);
 }
 
+/// Operators and collectives of an iteration are planned once, and timed.
+void check_overlaps(const PipelineOptions& options) {
+  for (const collective::Overlap* const overlap : collective::parse_overlaps(options.overlap))
+    if (overlap->is_searched())
+      fail(
+          "--overlap: ranks do not play {} (its search runs in `longhaul simulate` alone). Name "
+          "another.",
+          overlap->name);
+  const auto refuse = [](const char* option, const char* why) {
+    fail("{} and --overlap are both given ({}). Leave one out.", option, why);
+  };
+  if (options.adaptive) refuse("--adaptive", "it selects and plans among schedules of blocks");
+  if (!options.changes.empty()) refuse("--change", "iterations under an overlap keep their links");
+  if (options.planner.robust) refuse("--robust", "it selects by times of blocks under jitter");
+  if (options.compute.compute == "real")
+    refuse("--compute real", "real layers are played under schedules of blocks");
+}
+
 }  // namespace
 
 void declare(Arguments& arguments, PipelineOptions& options) {
@@ -117,6 +139,7 @@ engine::Emulation emulation_of(const std::string& text) {
 }
 
 PipelineSettings settings_of(const PipelineOptions& options) {
+  if (!options.overlap.empty()) check_overlaps(options);
   PipelineSettings settings;
   settings.arrangement = report::arrangement_of(options.comm);
   settings.planner = report::planner_options_of(options.planner, settings.arrangement);

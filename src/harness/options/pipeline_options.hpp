@@ -18,6 +18,7 @@ namespace longhaul::harness {
 struct PipelineOptions : SharedOptions {
   std::string scenario;
   std::string schedule = "static";
+  std::string overlap;  ///< comma list; empty: blocks, without one
   report::PlannerArguments planner;
   std::string comm = "decoupled";
   std::optional<int> iterations;  ///< absent: as the scenario says

@@ -126,6 +126,7 @@ Json asked_of(const PipelineOptions& options, const Scenario& scenario, int rank
                 {"--payload", options.payload},
                 {"--emulate", options.emulate},
                 {"--credit", options.credit}};
+  if (!options.overlap.empty()) asked["--overlap"] = options.overlap;
   asked.update(planner_json(options.planner));
   asked["--compute"] = Json(compute_json(options.compute));
   return asked;

@@ -28,7 +28,8 @@ ordered_json memory_json(const std::vector<schedule::DeviceNeed>& devices) {
 }
 
 bool fits(const PipelineMeasurement& m) {
-  return std::ranges::all_of(m.memory, &schedule::DeviceNeed::fits);
+  return m.overlap ? m.overlap->predicted.fits()
+                   : std::ranges::all_of(m.memory, &schedule::DeviceNeed::fits);
 }
 
 /// Times and rates of the scenario itself, as the table has them.
@@ -48,6 +49,7 @@ ordered_json own_scale_json(const PipelineMeasurement& m, const PipelineInput& i
 ordered_json schedule_json(const PipelineMeasurement& m) {
   ordered_json json;
   json["schedule"] = m.predicted.schedule;
+  add_overlap(json, m);
   json["predicted_ns"] = m.predicted.makespan_ns;
   json["n"] = m.summary.n;
   json["measured_median_ns"] = whole_ns(m.summary.median);

@@ -40,6 +40,13 @@ struct OwnRates {
 /// schedule, predicted and measured. Empty where none is.
 [[nodiscard]] std::string busy_table(const std::vector<PipelineMeasurement>& measurements);
 
+/// Adds what an overlap does to its row, as `simulate --overlap` has it, and what was measured;
+/// nothing where there is none.
+void add_overlap(nlohmann::ordered_json& row, const PipelineMeasurement& m);
+/// For people: communication and how much of it was exposed, predicted and measured. Empty where no
+/// overlap was played. Times are the scenario's own.
+[[nodiscard]] std::string overlap_table(const std::vector<PipelineMeasurement>& measurements);
+
 /// Results of a schedule of real layers, for the record.
 [[nodiscard]] nlohmann::ordered_json real_json(const TrainingOutcome& outcome);
 

@@ -57,6 +57,11 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
       if (!device.fits())
         text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
                             device.device, to_text(device.total()), to_text(*device.capacity));
+  for (const PipelineMeasurement& m : measurements)
+    if (m.overlap && !m.overlap->predicted.fits())
+      text += fmt::format("! {} does not fit on rank {}: {} of {}\n", m.predicted.schedule,
+                          number(m.overlap->predicted.rank), to_text(m.overlap->predicted.peak),
+                          to_text(*m.overlap->predicted.capacity));
   for (const PlannedSchedule& planned : input.schedules)
     if (!planned.planning.is_null())
       text += fmt::format("{}: found from {}, {} moves tried\n", planned.schedule.name,
@@ -170,6 +175,10 @@ PipelineMeasurement at_own_scale(PipelineMeasurement m, double time_scale) {
     for (trace::TaskUse& use : record->tasks)
       for (std::int64_t* const ns : {&use.busy_ns, &use.work_ns}) *ns = own(Duration{*ns}).count();
   }
+  if (m.overlap)
+    for (collective::Exposure* each : {&m.overlap->predicted.exposure, &m.overlap->measured})
+      for (collective::TimeByTraffic* times : {&each->communication, &each->exposed})
+        for (Duration& time : *times) time = own(time);
   if (m.straggling) m.straggling = own(*m.straggling);
   if (m.weather)
     for (Duration& predicted : m.weather->predicted) predicted = own(predicted);
@@ -207,9 +216,10 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& played,
     table.add_row(cells_of(measurements[i], has, own_rates(played[i], input), scale,
                            verdict_text(played[i], conditions), played[i].late_per_message()));
   return title_of(input, options) + table.text() + doubts_text(played, conditions) +
-         real_note(measurements, input, options) + network_note(input, options) +
-         weather_table(measurements, input, options) + notes(measurements, input) +
-         conditions_text(played, conditions) + report::bound_table_text(predicted) +
+         overlap_table(measurements) + real_note(measurements, input, options) +
+         network_note(input, options) + weather_table(measurements, input, options) +
+         notes(measurements, input) + conditions_text(played, conditions) +
+         report::bound_table_text(predicted) +
          "\nwhere the idle time went, measured, % of device time\n" +
          report::idle_table_text(measured) + busy_table(measurements);
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/program/option_values.hpp"
 #include "base/unit_text.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/placement/placement.hpp"
@@ -148,9 +149,15 @@ public:
       const auto name = made["name"].get<std::string>();
       PlannedSchedule planned;
       planned.schedule = schedule::read_csv(made["csv"].get<std::string>(), name, name);
-      planned.plan = plan::lower(planned.schedule, input.scenario, planner_.search.arrangement);
-      planned.predicted = sim::simulate(planned.plan);
       planned.planning = made["planning"];
+      if (made.contains("overlap")) {
+        plan_overlap(planned, made["overlap"].get<std::string>(), input.scenario,
+                     planner_.search.arrangement,
+                     ranks_.is_first() ? OverlapFacts::plan_and_prediction : OverlapFacts::plan);
+      } else {
+        planned.plan = plan::lower(planned.schedule, input.scenario, planner_.search.arrangement);
+        planned.predicted = sim::simulate(planned.plan);
+      }
       input.schedules.push_back(std::move(planned));
     }
     for (const Json& skipped : input.handed["skipped"])
@@ -203,12 +210,22 @@ private:
       fail(
           "costs.optimizer is given, and --compute real steps between iterations, not in them. "
           "Leave it out (--set costs.optimizer=0ns), or use --compute timed.");
-    warn_of_memory(chosen.schedules, scenario, options_.compute.compute == "real");
+    if (options_.overlap.empty())
+      warn_of_memory(chosen.schedules, scenario, options_.compute.compute == "real");
     Json input = {{"scenario", scenario.text}, {"schedules", Json::array()}};
-    for (const planner::ScheduleResult& made : chosen.schedules)
-      input["schedules"].push_back({{"name", made.schedule.name},
-                                    {"csv", schedule::write_csv(made.schedule)},
-                                    {"planning", report::planning_json(made)}});
+    for (const planner::ScheduleResult& made : chosen.schedules) {
+      Json handed = {{"name", made.schedule.name},
+                     {"csv", schedule::write_csv(made.schedule)},
+                     {"planning", report::planning_json(made)}};
+      if (options_.overlap.empty()) {
+        input["schedules"].push_back(handed);
+        continue;
+      }
+      for (const std::string& overlap : words_of(options_.overlap, ',')) {
+        handed["overlap"] = overlap;
+        input["schedules"].push_back(handed);
+      }
+    }
     input["skipped"] = Json::array();
     for (const planner::SkippedSchedule& skipped : chosen.skipped)
       input["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});

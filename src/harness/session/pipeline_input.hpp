@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "engine/ranks.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/stopping.hpp"
+#include "harness/session/planned_overlap.hpp"
 #include "harness/session/send_choice.hpp"
 #include "planner/choose_schedules.hpp"
 #include "scenario/scenario.hpp"
@@ -30,6 +32,7 @@ struct PlannedSchedule {
   Plan plan;
   OpTimes predicted;
   nlohmann::json planning;  ///< how it was found, in times of the model; null: it was generated
+  std::shared_ptr<PlannedOverlap> overlap{};  ///< nullptr: blocks, without an overlap
 };
 
 /// Input of a run, the same on all ranks.

@@ -71,9 +71,11 @@ const Outcome& typical(const std::vector<Outcome>& outcomes, double median) {
   });
 }
 
-report::ScheduleRecord record_of(const Outcome& outcome, const Schedule& schedule,
+report::ScheduleRecord record_of(const Outcome& outcome, const PlannedSchedule& planned,
                                  const Scenario& scenario) {
-  report::ScheduleRecord record = report::make_record(outcome.report, schedule, scenario);
+  report::ScheduleRecord record =
+      report::make_record(outcome.report, planned.schedule, scenario,
+                          planned.overlap ? report::Bounds::left_out : report::Bounds::computed);
   record.resources = outcome.resources;
   return record;
 }
@@ -160,6 +162,20 @@ void write_host_segment(const engine::Ranks& ranks, const Plan& plan, const OpTi
   }
   if (!emulates) leave_resources_out(rows);
   trace::write_segment(directory, key, local, rows);
+}
+
+/// Of all orders and partitions of the row's operators and collectives, in place of a bound of
+/// schedules of blocks. What it holds in memory is the overlap's to say, too.
+void put_bound(PipelineMeasurement& measurement) {
+  const planner::OverlapResult& result = measurement.overlap->predicted;
+  measurement.memory.clear();
+  for (report::ScheduleRecord* record : {&measurement.predicted, &measurement.measured}) {
+    record->bound = planner::Bound{
+        result.bound.lower_bound,
+        fmt::format("operators and collectives of {}", to_string(result.parallel.gradient_sync)),
+        result.bound.reason};
+    record->too_large.clear();
+  }
 }
 
 }  // namespace
@@ -284,6 +300,7 @@ IterationTimes ScheduleSession::keep(int iteration, engine::IterationResult& res
   if (outcomes_.empty()) measurement_.first_iteration = iteration;
   outcomes_.push_back(outcome_of(computing_.measured_plan(), all.measured, iteration, scenario_));
   outcomes_.back().credit_lag = shadow - seen;
+  outcomes_.back().exposure = exposure_of(planned_, all.measured);
   return all;
 }
 
@@ -329,12 +346,16 @@ void ScheduleSession::summarize_outcomes() {
     measurement_.without_credit_ns.push_back(
         static_cast<double>(outcome.report.makespan_ns + outcome.credit_lag.count()));
   measurement_.critical_messages = messages_on_critical_path(planned_.plan, planned_.predicted);
-  measurement_.measured =
-      record_of(typical(outcomes_, measurement_.summary.median), planned_.schedule, scenario_);
-  measurement_.predicted = record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_),
-                                     planned_.schedule, scenario_);
+  const Outcome& shown = typical(outcomes_, measurement_.summary.median);
+  measurement_.measured = record_of(shown, planned_, scenario_);
+  measurement_.predicted =
+      record_of(outcome_of(planned_.plan, planned_.predicted, 0, scenario_), planned_, scenario_);
   measurement_.straggling = straggling_makespan(planned_.plan, scenario_.run);
   measurement_.memory = schedule::device_memory(planned_.schedule, scenario_);
+  if (planned_.overlap) {
+    measurement_.overlap = OverlapMeasurement{planned_.overlap->predicted, *shown.exposure};
+    put_bound(measurement_);
+  }
   measurement_.mean_block = mean_block(planned_.plan);
   measurement_.message = largest_message(planned_.plan);
 }

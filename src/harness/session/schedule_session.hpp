@@ -27,9 +27,10 @@ struct PipelineMeasurement {
   std::vector<schedule::DeviceNeed> memory;
   std::vector<double> makespans_ns;
   SampleSummary summary;
-  std::optional<TrainingOutcome> real{};    ///< of real layers
-  engine::Checks checks;                    ///< of all ranks and iterations, warm-up included
-  std::vector<std::string> wrong_messages;  ///< the first few that `checks` counts
+  std::optional<TrainingOutcome> real{};        ///< of real layers
+  std::optional<OverlapMeasurement> overlap{};  ///< absent: blocks, without one
+  engine::Checks checks;                        ///< of all ranks and iterations, warm-up included
+  std::vector<std::string> wrong_messages;      ///< the first few that `checks` counts
   engine::LeaseCost lease;
   engine::Lateness lateness;                ///< of all ranks and iterations, warm-up included
   engine::CreditUse credit{};               ///< likewise
@@ -55,6 +56,7 @@ struct IterationOutcome {
   trace::IterationReport report;
   std::vector<plan::ResourceUse> resources;  ///< all but devices
   Duration credit_lag{};  ///< by how much later it would have ended without credit
+  std::optional<collective::Exposure> exposure{};  ///< under an overlap
 };
 /// Messages on the critical path of a plan whose ops were bound as `times` says.
 [[nodiscard]] int messages_on_critical_path(const Plan& plan, const OpTimes& times);

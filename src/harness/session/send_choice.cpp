@@ -22,6 +22,9 @@ using engine::SentSizes;
 constexpr Bytes kLargestMessage{1 << 30};
 /// Filling and comparing a vector takes a nanosecond a byte and member, between iterations.
 constexpr Bytes kLargestVector{256 << 20};
+/// Where links are emulated, of all collectives of a rank together: they are made and compared
+/// between iterations.
+constexpr Bytes kVectorsOfARank{64 << 20};
 constexpr Bytes kEverything{std::numeric_limits<std::int64_t>::max()};
 
 SentSizes sizes_of(const std::vector<const Plan*>& plans, const SendCaps& caps) {
@@ -41,6 +44,19 @@ Bytes need_of(const std::vector<const Plan*>& plans, const SendCaps& caps) {
       most = std::max(most,
                       engine::payload_memory(*plan, Rank{static_cast<std::int32_t>(rank)}, caps));
   return most;
+}
+
+/// What a rank keeps of a collective's vector at most, so that those of an iteration with many of
+/// them take no more memory and time than a few.
+Bytes vector_beside_others(const std::vector<const Plan*>& plans) {
+  std::int64_t most = 1;
+  for (const Plan* plan : plans) {
+    std::vector<std::int64_t> of_rank(plan->ranks.size());
+    for (const SteppedCollective& each : plan->stepped)
+      for (const Rank member : each.collective.members)
+        most = std::max(most, ++of_rank[index(member)]);
+  }
+  return std::min(SendCaps{}.vector, std::max(Bytes{1}, kVectorsOfARank / most));
 }
 
 std::string memory_text(Bytes need, Bytes room) {
@@ -94,7 +110,7 @@ SendChoice choose_caps(const std::vector<const Plan*>& plans, const std::optiona
   const bool emulates = emulation == engine::Emulation::on;
   if (!asked && !emulates) return whole_as_far_as_possible(plans, room);
   const SendCaps caps{asked.value_or(SendCaps{}.message),
-                      emulates ? SendCaps{}.vector : kLargestVector};
+                      emulates ? vector_beside_others(plans) : kLargestVector};
   const Bytes need = asked ? need_of(plans, caps) : Bytes{};
   if (need > room)
     fail("--payload {}: messages {}. Give less.", to_text(*asked), memory_text(need, room));

@@ -63,7 +63,7 @@ void StepLowering::lay_out_side(Rank rank, OpKind kind) {
   std::vector<MessageRef>& mine = found->second;
   const auto lane_key = [&](MessageRef ref) {
     const StepMessage& m = message(ref);
-    return std::tuple{rank_of(ref, sends ? m.to : m.from), collectives_[ref.collective].queue,
+    return std::tuple{collectives_[ref.collective].queue, rank_of(ref, sends ? m.to : m.from),
                       m.stream};
   };
   std::ranges::stable_sort(mine, {}, lane_key);
@@ -71,7 +71,7 @@ void StepLowering::lay_out_side(Rank rank, OpKind kind) {
     const auto key = lane_key(mine[first]);
     std::size_t end = first;
     while (end < mine.size() && lane_key(mine[end]) == key) ++end;
-    const auto [peer, queue, stream] = key;
+    const auto [queue, peer, stream] = key;
     const LaneId lane =
         add_lane(plan_,
                  fmt::format("{}{}{}{}", sends ? "send>" : "recv<", index(peer),

@@ -69,7 +69,9 @@ private:
 }  // namespace
 
 plan::TimeAlone time_alone(const Scenario& scenario) {
-  using Key = std::tuple<CollectiveKind, std::int64_t, std::vector<Rank>>;
+  using Key =
+      std::tuple<CollectiveKind, std::int64_t, std::vector<Rank>, plan::CollectiveAlgorithm,
+                 std::vector<int>, std::vector<int>, std::vector<plan::CollectiveAlgorithm>, int>;
   struct Known {
     std::mutex mutex;
     std::map<Key, Duration> times;
@@ -77,7 +79,10 @@ plan::TimeAlone time_alone(const Scenario& scenario) {
   return [&scenario, known = std::make_shared<Known>()](const plan::Collective& collective) {
     const std::scoped_lock lock{known->mutex};
     const auto [found, is_new] = known->times.try_emplace(
-        {collective.kind, collective.size.count(), collective.members}, Duration{});
+        {collective.kind, collective.size.count(), collective.members, collective.algorithm,
+         collective.mesh.sizes, collective.mesh.order, collective.mesh.algorithms,
+         collective.pieces},
+        Duration{});
     if (is_new) {
       const Result<CollectiveTime> played = play_collective(collective, scenario);
       if (played) found->second = played->duration;

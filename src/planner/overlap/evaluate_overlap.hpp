@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "collective/iteration/iteration_times.hpp"
@@ -10,6 +11,23 @@
 #include "planner/overlap/overlap_bound.hpp"
 
 namespace longhaul::planner {
+
+/// An overlap that others are held against, simulated on the same scenario.
+struct OverlapBaseline {
+  std::string overlap;
+  Duration makespan{};
+  Bytes peak;
+  bool fits = true;  ///< into the devices' memory; those that do not are named and not counted
+};
+
+/// What a search did and what it is held against: none of these is faster and fits.
+struct OverlapCertificate {
+  std::vector<OverlapBaseline> baselines;
+  bool is_proof = true;       ///< false: decided by rules, which may choose a slower one
+  std::string decided;        ///< in words
+  Duration search{};          ///< on the clock of the machine
+  std::size_t evaluated = 0;  ///< iterations simulated
+};
 
 /// How a schedule does under an overlap, simulated.
 struct OverlapResult {
@@ -25,6 +43,7 @@ struct OverlapResult {
   std::optional<Bytes> capacity;  ///< of that rank's device
   Grain grain = Grain::steps;
   OverlapBound bound;
+  std::optional<OverlapCertificate> certificate;  ///< of a searched one
 
   /// min(1 / alpha, 1 / (1 - alpha)): what any overlap can gain at most over none (5.4).
   [[nodiscard]] double speedup_bound() const;
@@ -42,7 +61,22 @@ struct OverlapResult {
 struct SimulatedIteration {
   collective::LoweredIteration lowered;
   OpTimes times;
+  Grain grain = Grain::steps;
 };
+/// Ranks that do the same at the same time are simulated once (FoldedIteration) where that gives
+/// the times of the whole to the nanosecond: then they have one representative in the plan. One
+/// that still has too many messages runs by `whole` collectives. Refused where one of these is too
+/// large to be played alone.
 [[nodiscard]] Result<SimulatedIteration> simulate_iteration(const collective::IterationPlan& plan);
+/// All ranks, each with its ops: collectives as messages, or refused where these are too many.
+[[nodiscard]] Result<SimulatedIteration> simulate_all_ranks(const collective::IterationPlan& plan);
+/// Each collective as one op of each member (Grain::whole). Refused where one is too large to be
+/// played alone.
+[[nodiscard]] Result<SimulatedIteration> simulate_whole_collectives(
+    const collective::IterationPlan& plan);
+/// None where a rank cannot stand for another, where the order in which resources serve would tell
+/// those apart, and where the iteration deadlocks.
+[[nodiscard]] std::optional<SimulatedIteration> simulate_folded(
+    const collective::IterationPlan& plan);
 
 }  // namespace longhaul::planner

@@ -131,7 +131,7 @@ Parallel read_parallel(const ConfigNode& root) {
       section_of(root, "parallel",
                  {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync",
                   "cell", "tensor", "shard", "order", "sequence_parallel", "unit", "prefetch",
-                  "regather", "bucket", "gradient_bytes"});
+                  "regather", "bucket", "gradient_bytes", "microbatch_group"});
   if (!section)
     fail_at(root.place,
             "[parallel] is missing (stages and microbatches have no default). Add "
@@ -153,6 +153,7 @@ Parallel read_parallel(const ConfigNode& root) {
   parallel.shard = read_shard(*section, parallel);
   parallel.cell = read_cell(*section);
   parallel.sharding = read_sharding(*section);
+  parallel.microbatch_group = read_microbatch_group(*section);
   refuse_absurd_counts(parallel, *section);
   return parallel;
 }

@@ -32,6 +32,22 @@ int read_gradient_bytes(const Field& field) {
 
 }  // namespace
 
+std::optional<MicrobatchGroup> read_microbatch_group(const Section& parallel) {
+  const auto field = parallel.find("microbatch_group");
+  if (!field) return std::nullopt;
+  const auto count = [](const Field& item) {
+    return static_cast<int>(read_integer(item, 1, kMostUnits));
+  };
+  if (field->node->kind != ConfigNode::Kind::list)
+    return MicrobatchGroup{count(*field), count(*field)};
+  const std::vector<Field> both = elements(*field);
+  if (both.size() != 2)
+    fail_at(field->node->place,
+            "{} has {} counts (one of forwards, one of backwards). Give one for both, or two.",
+            field->path, both.size());
+  return MicrobatchGroup{count(both[0]), count(both[1])};
+}
+
 ShardingOptions read_sharding(const Section& parallel) {
   ShardingOptions options;
   if (const auto field = parallel.find("sequence_parallel"))

@@ -32,6 +32,8 @@ struct LoadedModel {
 
 /// Those keys of [parallel] that say how weights are gathered and gradients summed.
 [[nodiscard]] ShardingOptions read_sharding(const Section& parallel);
+/// parallel.microbatch_group: a count for forwards and backwards, or one for each.
+[[nodiscard]] std::optional<MicrobatchGroup> read_microbatch_group(const Section& parallel);
 
 /// The operators below blocks: [[operator]], those of the table that costs.operators names, or the
 /// model's. `scenario` has its parallel layout and its layers. Refuses [[operator]] beside what

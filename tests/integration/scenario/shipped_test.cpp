@@ -50,8 +50,12 @@ TEST(Shipped, EveryFileLoadsUnderItsOwnName) {
 
 // Centauri, figures 8 to 10: 2 and 6 nodes of 8 GPUs, 25 Gb/s of a node's port for each.
 TEST(Shipped, TheOnesOfCentauriFillNodesOfItsCluster) {
-  for (const auto& [name, nodes] :
-       {std::pair{"centauri-fsdp", 2}, {"centauri-dp", 2}, {"centauri-fsdp-dp", 6}}) {
+  for (const auto& [name, nodes] : {std::pair{"centauri-fsdp", 2},
+                                    {"centauri-dp", 2},
+                                    {"centauri-fsdp-dp", 6},
+                                    {"centauri-tp-pp-dp", 6},
+                                    {"centauri-scale", 32},
+                                    {"centauri-wan", 8}}) {
     const Scenario scenario = shipped(name);
     const NodeInterfaces& node = scenario.nodes.front();
     EXPECT_EQ(scenario.ranks(), 8 * nodes) << name;
@@ -60,6 +64,18 @@ TEST(Shipped, TheOnesOfCentauriFillNodesOfItsCluster) {
   }
   EXPECT_EQ(shipped("centauri-fsdp-dp").parallel.shard, 16);
   EXPECT_EQ(shipped("centauri-fsdp-dp", {"parallel.shard=8"}).parallel.shard, 8);
+}
+
+// A stage's 16 ranks lie on two nodes; other divisions of 48 load with the layers that they divide.
+TEST(Shipped, CentauriTpPpDpIsLaidOutAsMegatronDoes) {
+  const Scenario scenario = shipped("centauri-tp-pp-dp");
+  for (const ReplicaId replica : scenario.replica_ids())
+    for (int tensor = 0; tensor < 4; ++tensor)
+      EXPECT_EQ(number(scenario.rank(replica, DeviceId{1}, tensor)) / 16, 1);
+  EXPECT_EQ(
+      shipped("centauri-tp-pp-dp", {"parallel.stages=2", "parallel.replicas=6", "model.layers=32"})
+          .ranks(),
+      48);
 }
 
 TEST(Shipped, TheWeatherOfWeather2dcBeginsCalm) {

@@ -34,6 +34,18 @@ Duration makespan(const IterationPlan& plan) {
   return collective::IterationTimes{ran.lowered, ran.times}.makespan();
 }
 
+// One collective at a time on each port: an op of each member takes as long as its messages.
+TEST(EvaluateOverlap, TakesTheSameByWholeCollectivesOfTheToy) {
+  for (const auto& [overlap, expected] : {std::pair{"serial", 17ms}, {"zero3", 14ms}}) {
+    const IterationPlan plan = planned_iteration(centauri_toy(), overlap);
+    const SimulatedIteration ran = simulate_whole_collectives(plan).or_throw();
+    EXPECT_EQ(ran.grain, Grain::whole);
+    const collective::IterationTimes times{ran.lowered, ran.times};
+    EXPECT_EQ(times.makespan(), expected) << overlap;
+    EXPECT_EQ(times.exposure(Rank{0}).total(), 5ms) << overlap;
+  }
+}
+
 OperationId operation_of(const StageWork& work, BlockKind kind, int place) {
   for (const OperationId id : work.order)
     if (work.operations[id].work == kind && work.operations[id].place == place) return id;
@@ -144,7 +156,7 @@ TEST(EvaluateOverlap, ExposedAndHiddenAddUpToCommunication) {
   for (const Scenario& scenario : several()) {
     for (const collective::Overlap& overlap : collective::overlaps()) {
       const IterationPlan plan = planned_iteration(scenario, overlap.name, "1f1b");
-      const SimulatedIteration ran = simulate_iteration(plan).or_throw();
+      const SimulatedIteration ran = simulate_all_ranks(plan).or_throw();
       const collective::IterationTimes times{ran.lowered, ran.times};
       const Rank rank{scenario.training_ranks() / 2};
       const collective::Exposure exposure = times.exposure(rank);
@@ -163,7 +175,7 @@ TEST(EvaluateOverlap, MakesCollectivesThatAreRight) {
   for (const Scenario& scenario : several()) {
     for (const collective::Overlap& overlap : collective::overlaps()) {
       const IterationPlan plan = planned_iteration(scenario, overlap.name, "1f1b");
-      const SimulatedIteration ran = simulate_iteration(plan).or_throw();
+      const SimulatedIteration ran = simulate_all_ranks(plan).or_throw();
       const auto why = plan::why_collectives_wrong(ran.lowered.plan);
       EXPECT_FALSE(why) << overlap.name << ": " << why->reason;
       const OverlapResult result = evaluated(scenario, overlap.name, "1f1b");
@@ -192,15 +204,15 @@ TEST(EvaluateOverlap, SendsWhatTheFormulasSay) {
       testing::kShippedScenarios / "centauri-fsdp-dp.toml",
       std::vector<std::string>{"model.layers=2", "parallel.microbatches=2"});
   const std::int64_t weights = scenario.costs.weights.front().count();
-  const auto bytes = sent(simulate_iteration(planned_iteration(scenario, "zero3")).or_throw());
+  const auto bytes = sent(simulate_all_ranks(planned_iteration(scenario, "zero3")).or_throw());
   EXPECT_EQ(bytes.at(Traffic::fsdp), 3 * 2 * weights * 15 * 3);
   EXPECT_EQ(bytes.at(Traffic::dp), 2 * weights * 2);
   EXPECT_EQ(
       static_cast<double>(bytes.at(Traffic::fsdp)) / 2 / static_cast<double>(bytes.at(Traffic::dp)),
       33.75);
-  const auto whole = sent(simulate_iteration(planned_iteration(scenario, "zero1")).or_throw());
+  const auto whole = sent(simulate_all_ranks(planned_iteration(scenario, "zero1")).or_throw());
   EXPECT_EQ(whole.at(Traffic::dp), 2 * weights * 47);
-  const auto each = sent(simulate_iteration(planned_iteration(scenario, "zero2")).or_throw());
+  const auto each = sent(simulate_all_ranks(planned_iteration(scenario, "zero2")).or_throw());
   EXPECT_EQ(each.at(Traffic::dp), 3 * weights * 47);
 }
 
@@ -258,16 +270,16 @@ TEST(EvaluateOverlap, SumsBucketsAsTheyFill) {
 TEST(EvaluateOverlap, SendsLessBetweenNodesWhereBackwardsGatherInside) {
   const Scenario scenario = several()[0];
   const std::int64_t weights = scenario.costs.weights.front().count();
-  const auto all = sent(simulate_iteration(planned_iteration(scenario, "zero3")).or_throw());
+  const auto all = sent(simulate_all_ranks(planned_iteration(scenario, "zero3")).or_throw());
   EXPECT_EQ(all.at(Traffic::fsdp), 3 * weights * 3);
-  const auto inside = sent(simulate_iteration(planned_iteration(scenario, "zeropp")).or_throw());
+  const auto inside = sent(simulate_all_ranks(planned_iteration(scenario, "zeropp")).or_throw());
   EXPECT_EQ(inside.at(Traffic::fsdp), (3 + 2 * 1 + 3) * weights);
 }
 
 TEST(EvaluateOverlap, SendsBetweenStagesAndTensorRanks) {
   const Scenario scenario = several()[2];
   const auto bytes =
-      sent(simulate_iteration(planned_iteration(scenario, "zero3", "1f1b")).or_throw());
+      sent(simulate_all_ranks(planned_iteration(scenario, "zero3", "1f1b")).or_throw());
   const std::int64_t whole = 2 * 2048 * 4096;  // 2 b s d
   EXPECT_EQ(bytes.at(Traffic::pp),
             2 * 2 * 2 * 3 * whole);  // ways, boundaries, replicas, microbatches

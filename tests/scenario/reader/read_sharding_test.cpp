@@ -35,6 +35,18 @@ TEST(ReadSharding, TakesWordsAndCounts) {
   EXPECT_TRUE(sharding_with({"parallel.sequence_parallel=true"}).sequence_parallel);
 }
 
+TEST(ReadSharding, TakesGroupsOfMicrobatches) {
+  const auto group = [](const char* set) {
+    return parse_scenario(joined(kLines), "s.toml", std::vector<std::string>{set})
+        .parallel.microbatch_group;
+  };
+  EXPECT_FALSE(parse_scenario(joined(kLines), "s.toml", {}).parallel.microbatch_group);
+  const auto both = group("parallel.microbatch_group=6");
+  EXPECT_EQ((std::pair{both->forward, both->backward}), (std::pair{6, 6}));
+  const auto each = group("parallel.microbatch_group=[8, 6]");
+  EXPECT_EQ((std::pair{each->forward, each->backward}), (std::pair{8, 6}));
+}
+
 TEST(ReadSharding, RefusesInOneLine) {
   const auto said = [](const std::string& line) {
     return complaint(with_line(6, kLines[5] + "\n" + line));
@@ -45,6 +57,8 @@ TEST(ReadSharding, RefusesInOneLine) {
   EXPECT_THAT(said("regather = \"never\""), HasSubstr("always"));
   EXPECT_THAT(said("bucket = \"0B\""), HasSubstr("parallel.bucket holds nothing"));
   EXPECT_THAT(said("gradient_bytes = 3"), StartsWith("s.toml:7:18: parallel.gradient_bytes = 3"));
+  EXPECT_THAT(said("microbatch_group = [2]"), HasSubstr("microbatch_group has 1 counts"));
+  EXPECT_THAT(said("microbatch_group = 0"), HasSubstr("out of range"));
   EXPECT_THAT(said("bukket = \"1MiB\""), HasSubstr("Did you mean \"bucket\"?"));
 }
 

@@ -1,0 +1,192 @@
+#include "planner/cluster/share_slot.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <queue>
+
+#include "base/error.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+/// Plans end so much before deadlines, for sums of rounded times.
+constexpr Duration kSlack = std::chrono::microseconds{1};
+
+/// Positions of the jobs with deadlines, the first deadline first; of equal ones the job that was
+/// submitted first.
+std::vector<std::size_t> by_deadline(const std::vector<RunningJob>& running) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < running.size(); ++i)
+    if (running[i].deadline) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return *running[i].deadline; });
+  return order;
+}
+
+/// The least number of GPUs for all jobs that have deadlines. Index: position; nullopt: some job
+/// would miss its own.
+std::optional<std::vector<GpuPlan>> least_plans(const std::vector<RunningJob>& running,
+                                                const ClusterOptions& options, std::int64_t slot) {
+  std::vector<GpuPlan> plans(running.size());
+  FreeGpus free{options.gpus, slot, options.slot};
+  for (const std::size_t i : by_deadline(running)) {
+    const RunningJob& job = running[i];
+    std::optional<GpuPlan> plan = free.fill(job.rates, job.left, *job.deadline - kSlack);
+    if (!plan) return std::nullopt;
+    free.take(*plan);
+    plans[i] = std::move(*plan);
+  }
+  return plans;
+}
+
+int planned(const GpuPlan& plan, std::int64_t slot) {
+  for (const GpuSpan& span : plan)
+    if (span.begin <= slot && slot < span.end) return span.gpus;
+  return 0;
+}
+
+std::int64_t next_change(const GpuPlan& plan, std::int64_t slot) {
+  for (const GpuSpan& span : plan) {
+    if (span.begin > slot) return span.begin;
+    if (span.end > slot) return span.end;
+  }
+  return std::numeric_limits<std::int64_t>::max();
+}
+
+/// The least number with which it meets its deadline by itself; without one its least.
+const GpuRate& least_rate(const RunningJob& job, Duration now) {
+  if (!job.deadline) return job.rates.front();
+  const double available = seconds(*job.deadline - now);
+  for (const GpuRate& each : job.rates)
+    if (each.rate * available >= job.left) return each;
+  return job.rates.back();
+}
+
+/// What a job takes of a slot next, and what it saves by that.
+struct Step {
+  bool first = false;  ///< it has none yet
+  double saved = 0;    ///< GPU seconds for each GPU more
+  std::size_t position = 0;
+  int gpus = 0;  ///< that it then holds
+  friend bool operator<(const Step& a, const Step& b) {
+    if (a.first != b.first) return b.first;
+    if (a.saved != b.saved) return a.saved < b.saved;
+    return a.position > b.position;
+  }
+};
+
+/// Hands out what is left of a slot by diminishing returns.
+class SlotGreed {
+public:
+  SlotGreed(std::vector<RunningJob>& running, Duration now, Duration slot)
+      : running_{running}, slot_{seconds(slot)} {
+    for (const RunningJob& job : running) rest_.push_back(&least_rate(job, now));
+  }
+
+  void hand_out(int free) {
+    for (std::size_t i = 0; i < running_.size(); ++i) push(i);
+    while (free > 0 && !steps_.empty()) {
+      const Step step = steps_.top();
+      steps_.pop();
+      RunningJob& job = running_[step.position];
+      if (step.gpus - job.gpus > free) continue;  // nor will they be later in this slot
+      free -= step.gpus - job.gpus;
+      job.gpus = step.gpus;
+      push(step.position);
+    }
+  }
+
+private:
+  void push(std::size_t position) {
+    const RunningJob& job = running_[position];
+    const auto next = std::ranges::upper_bound(job.rates, job.gpus, {}, &GpuRate::gpus);
+    if (next == job.rates.end()) return;
+    Step step{job.gpus == 0, 0, position, next->gpus};
+    if (!step.first)
+      step.saved = (gpu_seconds(position, *std::prev(next)) - gpu_seconds(position, *next)) /
+                   (next->gpus - job.gpus);
+    steps_.push(step);
+  }
+
+  /// Of the rest of a job that holds so many in this slot and its least number afterwards.
+  [[nodiscard]] double gpu_seconds(std::size_t position, const GpuRate& held) const {
+    const double left = running_[position].left;
+    if (left <= held.rate * slot_) return left / held.rate * held.gpus;
+    const GpuRate& rest = *rest_[position];
+    return slot_ * held.gpus + (left - held.rate * slot_) / rest.rate * rest.gpus;
+  }
+
+  std::vector<RunningJob>& running_;
+  double slot_;
+  std::vector<const GpuRate*> rest_;
+  std::priority_queue<Step> steps_;
+};
+
+std::int64_t share_elastic(std::vector<RunningJob>& running, const ClusterOptions& options,
+                           std::int64_t slot) {
+  // Filling anew may fail by the grain of the counts; what was planned before still holds.
+  if (std::optional<std::vector<GpuPlan>> plans = least_plans(running, options, slot))
+    for (std::size_t i = 0; i < running.size(); ++i) running[i].plan = std::move((*plans)[i]);
+  int free = options.gpus;
+  std::int64_t changes = std::numeric_limits<std::int64_t>::max();
+  for (RunningJob& job : running) {
+    job.gpus = planned(job.plan, slot);
+    free -= job.gpus;
+    changes = std::min(changes, next_change(job.plan, slot));
+  }
+  SlotGreed{running, slot * options.slot, options.slot}.hand_out(free);
+  return changes;
+}
+
+/// Ascending keys come first.
+double key_of(const RunningJob& job, const ClusterOptions& options, Duration now) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const auto fastest = std::ranges::max_element(job.rates, {}, &GpuRate::rate);
+  const double rest = job.left / fastest->rate;
+  switch (options.policy) {
+    case ClusterPolicy::edf: return job.deadline ? seconds(*job.deadline) : kNever;
+    case ClusterPolicy::srtf: return rest;
+    case ClusterPolicy::least_laxity:
+      return job.deadline ? seconds(*job.deadline - now) - rest : kNever;
+    case ClusterPolicy::fifo:
+    case ClusterPolicy::elasticflow: return 0;
+  }
+  fail_unlisted(static_cast<std::size_t>(options.policy), kCountOf<ClusterPolicy>);
+}
+
+void share_in_order(std::vector<RunningJob>& running, const ClusterOptions& options, Duration now) {
+  std::vector<std::size_t> order(running.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {},
+                           [&](std::size_t i) { return key_of(running[i], options, now); });
+  int free = options.gpus;
+  for (const std::size_t i : order) {
+    RunningJob& job = running[i];
+    const auto above = std::ranges::upper_bound(job.rates, free, {}, &GpuRate::gpus);
+    job.gpus = above == job.rates.begin() ? 0 : std::prev(above)->gpus;
+    free -= job.gpus;
+  }
+}
+
+}  // namespace
+
+double rate_of(const RunningJob& job, int gpus) {
+  return std::ranges::lower_bound(job.rates, gpus, {}, &GpuRate::gpus)->rate;
+}
+
+bool admit(const std::vector<RunningJob>& running, const RunningJob& added,
+           const ClusterOptions& options, std::int64_t slot) {
+  if (!added.deadline) return true;
+  std::vector<RunningJob> all = running;
+  all.push_back(added);
+  return least_plans(all, options, slot).has_value();
+}
+
+std::int64_t share_slot(std::vector<RunningJob>& running, const ClusterOptions& options,
+                        std::int64_t slot) {
+  if (options.policy == ClusterPolicy::elasticflow) return share_elastic(running, options, slot);
+  share_in_order(running, options, slot * options.slot);
+  return std::numeric_limits<std::int64_t>::max();
+}
+
+}  // namespace longhaul::planner

@@ -1,0 +1,58 @@
+#include "planner/overlap/overlap_evaluator.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "collective/iteration/iteration_memory.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using collective::IterationPlan;
+using collective::IterationTimes;
+
+/// The most that a rank holds, and whether all ranks stay within their devices' capacity.
+struct PeakMemory {
+  Bytes peak;
+  bool fits = true;
+};
+PeakMemory peak_of(const IterationPlan& plan, const IterationTimes& times) {
+  PeakMemory most;
+  for (const DeviceId stage : plan.stages.ids()) {
+    const auto& capacities = plan.scenario->memory.capacity;
+    // Ranks of a stage do the same: one of them stands for all.
+    const Rank rank = plan.scenario->rank(ReplicaId{0}, stage);
+    const Bytes peak = collective::peak_memory(plan, times, rank);
+    most.peak = std::max(most.peak, peak);
+    if (index(stage) < capacities.size() && capacities[index(stage)])
+      most.fits = most.fits && peak <= *capacities[index(stage)];
+  }
+  return most;
+}
+
+}  // namespace
+
+bool is_better(const EvaluatedOverlap& a, const EvaluatedOverlap& b) {
+  if (a.fits != b.fits) return a.fits;
+  if (!a.fits && a.peak != b.peak) return a.peak < b.peak;
+  return a.makespan < b.makespan;
+}
+
+std::optional<EvaluatedOverlap> OverlapEvaluator::operator()(const OverlapDecisions& decisions) {
+  if (std::ranges::find(seen_, decisions) != seen_.end() || is_spent()) return std::nullopt;
+  seen_.push_back(decisions);
+  return simulated(decided(variants_[decisions.variant], decisions), decisions);
+}
+
+std::optional<EvaluatedOverlap> OverlapEvaluator::simulated(const IterationPlan& plan,
+                                                            const OverlapDecisions& decisions) {
+  const Result<SimulatedIteration> ran = simulate_iteration(plan);
+  ++evaluated_;
+  if (!ran) return std::nullopt;
+  ops_ += ran->lowered.plan.ops.size();
+  const IterationTimes times{ran->lowered, ran->times};
+  const PeakMemory memory = peak_of(plan, times);
+  return EvaluatedOverlap{decisions, times.makespan(), memory.peak, memory.fits};
+}
+
+}  // namespace longhaul::planner

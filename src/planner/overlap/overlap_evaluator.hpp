@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/overlap/evaluate_overlap.hpp"
+#include "planner/overlap/overlap_decisions.hpp"
+#include "planner/overlap/overlap_search.hpp"
+
+namespace longhaul::planner {
+
+/// Decisions, and how they do.
+struct EvaluatedOverlap {
+  OverlapDecisions decisions;
+  Duration makespan{};
+  Bytes peak;  ///< the most that a rank holds
+  bool fits = true;
+};
+
+/// The faster one of those that fit; of others the one that takes less memory.
+[[nodiscard]] bool is_better(const EvaluatedOverlap& a, const EvaluatedOverlap& b);
+
+/// Simulates decisions, each once, within the budget.
+class OverlapEvaluator {
+public:
+  /// `variants` outlive it.
+  OverlapEvaluator(const std::vector<OverlapVariant>& variants, const OverlapBudget& budget)
+      : variants_{variants}, budget_{budget} {}
+
+  /// Nothing: seen already, the budget is spent, or it cannot run.
+  [[nodiscard]] std::optional<EvaluatedOverlap> operator()(const OverlapDecisions& decisions);
+  /// A plan as it is, whatever the budget.
+  [[nodiscard]] std::optional<EvaluatedOverlap> simulated(const collective::IterationPlan& plan,
+                                                          const OverlapDecisions& decisions = {});
+  [[nodiscard]] bool is_spent() const {
+    return evaluated_ >= budget_.evaluations || ops_ >= budget_.ops;
+  }
+  [[nodiscard]] std::size_t evaluated() const { return evaluated_; }
+
+private:
+  const std::vector<OverlapVariant>& variants_;
+  OverlapBudget budget_;
+  std::vector<OverlapDecisions> seen_;
+  std::size_t evaluated_ = 0, ops_ = 0;
+};
+
+}  // namespace longhaul::planner

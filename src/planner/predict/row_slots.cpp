@@ -1,0 +1,126 @@
+#include "planner/predict/row_slots.hpp"
+
+#include <cmath>
+
+namespace longhaul::planner {
+namespace {
+
+using profile::Parameter;
+using profile::ParameterValues;
+using profile::PassTime;
+using profile::RowGraph;
+using profile::ShardingKind;
+using profile::TrainingRow;
+
+/// Bytes that the optimizer's step moves for a weight: gradient read, unscaled and clipped (8),
+/// master weight and two moments read and written (24), the half-precision weight written (2), and
+/// the gradient set to zero (2).
+constexpr double kStepBytes = 36;
+/// Bytes that each further microbatch moves for a weight: its gradient and the sum read, the sum
+/// written, at half precision.
+constexpr double kAccumulateBytes = 6;
+constexpr double kHalf = 2;
+
+bool divides_gradients(const TrainingRow& row) {
+  return row.sharding == ShardingKind::zero2 || row.sharding == ShardingKind::zero3;
+}
+
+class SlotTimes {
+public:
+  SlotTimes(const RowGraph& graph, const ParameterValues& values)
+      : graph_{graph},
+        row_{graph.row},
+        machine_{*graph.machine},
+        values_{values},
+        parts_{profile::graph_times(graph, values)} {}
+
+  [[nodiscard]] SlotTime of(const Slot& slot) const {
+    switch (slot.kind) {
+      case SlotKind::forward:
+        return blocks(slot, parts_.embedding.forward, parts_.layer.forward, parts_.head.forward, 0);
+      case SlotKind::backward:
+        return blocks(slot, parts_.embedding.backward, parts_.layer.backward, parts_.head.backward,
+                      accumulation(slot));
+      case SlotKind::message: return {.pipeline = message_ns(graph_, slot.stage, values_)};
+      case SlotKind::latency: return {.pipeline = values_[Parameter::message_time]};
+      case SlotKind::reduce: return {.data = reduced(slot.weights)};
+      case SlotKind::tied: return {.data = tied(slot.weights)};
+      case SlotKind::gather:
+      case SlotKind::scatter: return {.data = reduced(slot.weights) / 2};
+      case SlotKind::step: return {.optimizer = step(slot.weights)};
+    }
+    return {};
+  }
+
+private:
+  [[nodiscard]] SlotTime blocks(const Slot& slot, const PassTime& embedding, const PassTime& layer,
+                                const PassTime& head, double more) const {
+    SlotTime time{.compute = slot.layers * layer.compute + more +
+                             slot.overheads * values_[Parameter::microbatch_time],
+                  .tensor = slot.layers * layer.tensor};
+    for (const auto& [is_there, pass] :
+         {std::pair{slot.embedding, &embedding}, std::pair{slot.head, &head}}) {
+      if (!is_there) continue;
+      time.compute += pass->compute;
+      time.tensor += pass->tensor;
+    }
+    return time;
+  }
+
+  [[nodiscard]] double accumulation(const Slot& slot) const {
+    if (row_.microbatches() == 1) return 0;
+    double weights = layer_weights_of_gpu(row_, slot.layers);
+    if (slot.embedding || slot.head) weights += embedding_weights_of_gpu(row_);
+    if (divides_gradients(row_)) weights /= row_.data;
+    return profile::moved_ns(kAccumulateBytes * weights, machine_, values_);
+  }
+
+  [[nodiscard]] double reduced(double weights) const {
+    return all_reduce_ns(kHalf * weights, data_group(row_, machine_), Parameter::alpha_data,
+                         machine_, values_);
+  }
+
+  /// Two ranks a whole pipeline apart: each GPU has its share of the node's interfaces.
+  [[nodiscard]] double tied(double weights) const {
+    const int gpus = row_.tensor * row_.data * row_.pipeline;
+    const profile::RankGroup pair{2, gpus <= machine_.gpus_per_node, machine_.gpus_per_node};
+    return all_reduce_ns(kHalf * weights, pair, Parameter::alpha_data, machine_, values_);
+  }
+
+  [[nodiscard]] double step(double weights) const {
+    if (row_.sharding != ShardingKind::none) weights /= row_.data;
+    return profile::moved_ns(kStepBytes * weights, machine_, values_) +
+           values_[Parameter::iteration_time];
+  }
+
+  const RowGraph& graph_;
+  const TrainingRow& row_;
+  const profile::Machine& machine_;
+  const ParameterValues& values_;
+  profile::GraphTimes parts_;
+};
+
+}  // namespace
+
+Duration SlotTime::total() const {
+  return Duration{std::llround(compute + tensor + pipeline + data + optimizer)};
+}
+
+double layer_weights_of_gpu(const TrainingRow& row, double layers) {
+  return layers * row.layer_weights() / row.tensor;
+}
+
+double embedding_weights_of_gpu(const TrainingRow& row) {
+  return double(row.vocabulary) * row.hidden / row.tensor;
+}
+
+std::vector<SlotTime> slot_times(const std::vector<Slot>& slots, const RowGraph& graph,
+                                 const ParameterValues& values) {
+  const SlotTimes times{graph, values};
+  std::vector<SlotTime> all;
+  all.reserve(slots.size());
+  for (const Slot& slot : slots) all.push_back(times.of(slot));
+  return all;
+}
+
+}  // namespace longhaul::planner

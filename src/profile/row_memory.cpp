@@ -1,0 +1,54 @@
+#include "profile/row_memory.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace longhaul::profile {
+namespace {
+
+constexpr double kWeight = 2, kGradient = 2, kOptimizer = 12;
+
+/// Activations of one layer and microbatch.
+double of_layer(const TrainingRow& row, RecomputeKind recompute) {
+  const double input = row.tokens() * row.hidden;
+  if (recompute == RecomputeKind::full) return 2 * input / (row.sequence_parallel ? row.tensor : 1);
+  const double whole = row.sequence_parallel ? 0 : 10;
+  const bool keeps_scores =
+      row.attention == AttentionKind::plain && recompute == RecomputeKind::none;
+  const double scores = keeps_scores ? 5.0 * row.heads * row.sequence / row.hidden : 0;
+  return input * (whole + (34 - whole + scores) / row.tensor);
+}
+
+double in_flight(const TrainingRow& row) {
+  const double most = std::min(row.pipeline, row.microbatches());
+  if (row.schedule == RowSchedule::gpipe) return row.microbatches();
+  if (row.chunks == 1) return most;
+  return most * (1 + (row.pipeline - 1.0) / (row.pipeline * row.chunks));
+}
+
+}  // namespace
+
+Bytes RowMemory::total() const {
+  return Bytes{std::llround(weights + optimizer + activations + working)};
+}
+
+RowMemory memory_of(const TrainingRow& row) {
+  const double layers = std::ceil(double(row.layers) / row.pipeline);
+  const double table = double(row.vocabulary) * row.hidden;
+  const double held = (layers * row.layer_weights() + table) / row.tensor;
+  const double ranks = row.data;
+  const bool zero1 = row.sharding != ShardingKind::none;
+  const bool zero2 = row.sharding == ShardingKind::zero2 || row.sharding == ShardingKind::zero3;
+  const bool zero3 = row.sharding == ShardingKind::zero3;
+  RowMemory memory;
+  memory.weights = held * (kWeight / (zero3 ? ranks : 1) + kGradient / (zero2 ? ranks : 1));
+  memory.optimizer = held * kOptimizer / (zero1 ? ranks : 1);
+  memory.activations = in_flight(row) * layers * of_layer(row, row.recompute);
+  if (row.recompute != RecomputeKind::none) memory.working = of_layer(row, RecomputeKind::none);
+  const double logits = 6 * row.tokens() * row.vocabulary / row.tensor;
+  memory.working = std::max(memory.working, logits);
+  if (zero3) memory.working += 2 * kWeight * row.layer_weights() / row.tensor;
+  return memory;
+}
+
+}  // namespace longhaul::profile

@@ -1,0 +1,62 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kPublished =
+    std::string{LONGHAUL_SOURCE_DIR} + "/benchmarks/rows/published-runs.csv";
+
+TEST(PredictCommand, PredictsPublishedRunsFromTablesAlone) {
+  const Outcome run = longhaul_run({"predict", kPublished, "--calibration", "none", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  ASSERT_EQ(json["rows"].size(), 11U);
+  const std::vector<double> measured_ms{60100, 50200, 44400, 1420,  1100, 18130,
+                                        13750, 49050, 37830, 94420, 71490};
+  for (std::size_t i = 0; i < measured_ms.size(); ++i) {
+    const auto& row = json["rows"][i];
+    const double ratio = row["iteration_ns"].get<double>() / (measured_ms[i] * 1e6);
+    EXPECT_NEAR(ratio, 1, i < 3 ? 0.25 : 0.10) << row["row"];
+    std::int64_t sum = 0;
+    for (const auto& part : row["parts"]) sum += part.get<std::int64_t>();
+    EXPECT_EQ(sum, row["iteration_ns"]);
+    EXPECT_LT(row["low_ns"], row["iteration_ns"]);
+    EXPECT_GT(row["high_ns"], row["iteration_ns"]);
+    EXPECT_TRUE(row["fits"]);
+  }
+  EXPECT_EQ(json["parameters"].size(), 12U);
+  EXPECT_FALSE(json["parameters"][0]["fitted"]);
+  EXPECT_GT(json["ops"], 100'000);
+  EXPECT_TRUE(json.contains("seconds"));
+}
+
+TEST(PredictCommand, TakesWhatProfileFitWrites) {
+  const TempDir directory;
+  const std::string calibration = directory.path("cal.toml");
+  const Outcome fit = longhaul_run({"profile", "fit", kPublished, "--out", calibration, "--json"});
+  ASSERT_EQ(fit.code, 0) << fit.err;
+  const auto errors = fit.json()["errors"];
+  EXPECT_LE(errors["fitted"]["mape"], errors["unfitted"]["mape"]);
+  EXPECT_TRUE(errors.contains("left_out"));
+  const Outcome run = longhaul_run({"predict", kPublished, "--calibration", calibration, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_TRUE(run.json()["parameters"][0]["fitted"]);
+  EXPECT_THAT(longhaul_run({"predict", kPublished, "--calibration", calibration}).out,
+              HasSubstr("megatron-1t"));
+}
+
+TEST(PredictCommand, NamesTheLineOfARowThatIsNone) {
+  const TempDir directory;
+  const std::string rows = directory.write("rows.csv", "row,machine\n1,selene\n");
+  const Outcome run = longhaul_run({"predict", rows});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("rows.csv:2: the column \"model\" is missing"));
+}
+
+}  // namespace
+}  // namespace longhaul::test
