@@ -48,6 +48,9 @@ class Children(unittest.TestCase):
                 "from longhaul.running import children\n"
                 f"guard = lambda: children.run([{str(self.program)!r}, {str(self.log)!r}], {patience})\n"
                 "sys.exit(guarded(guard, 'me'))")
+        return self.start(code)
+
+    def start(self, code):
         command = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, "PYTHONPATH": str(tools.ROOT / "src/python")})
         self.addCleanup(command.stderr.close)
@@ -74,6 +77,22 @@ class Children(unittest.TestCase):
         self.assertEqual(130, command.wait(10))
         self.assertLess(time.monotonic() - began, 5)
         wait_for(lambda: not processes(self.log), "the program to be killed")
+
+    def test_a_signal_while_the_program_starts(self):
+        """Popen returns late: the program runs, and its parent does not know it yet."""
+        code = ("import subprocess, sys, time\nfrom longhaul.errors import guarded\n"
+                "from longhaul.running import children\n"
+                "class Late(subprocess.Popen):\n"
+                "    def __init__(self, *words, **options):\n"
+                "        super().__init__(*words, **options)\n"
+                "        time.sleep(1)\n"
+                "children.subprocess.Popen = Late\n"
+                f"guard = lambda: children.run([{str(self.program)!r}, {str(self.log)!r}])\n"
+                "sys.exit(guarded(guard, 'me'))")
+        command = self.start(code)
+        command.send_signal(signal.SIGINT)
+        self.assertEqual(130, command.wait(10))
+        self.assertEqual(["begun", "told"], self.said())
 
     def test_a_program_that_ends_by_itself(self):
         done = children.run(["sh", "-c", "echo a; echo b >&2; exit 3"], capture_output=True, text=True)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE_S = 12  # for what mpirun does after SIGTERM; a job of Slurm waits 20 s
 
 
@@ -20,12 +21,20 @@ def run(command, patience_s=PATIENCE_S, timeout_s=None, **options):
         options.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     options.setdefault("stdin", subprocess.DEVNULL)
     dies_with_us = ending_with(os.getpid())
+    # Until the child is known it could not be stopped: signals wait.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     def prepare():
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.setpgid(0, 0)
         dies_with_us()
-    child = subprocess.Popen([str(word) for word in command], preexec_fn=prepare, **options)
     try:
+        child = subprocess.Popen([str(word) for word in command], preexec_fn=prepare, **options)
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         said = child.communicate(timeout=timeout_s)
     except BaseException:
         stop(child, patience_s)
@@ -66,7 +75,7 @@ def _wait_for_group(group, seconds):
 def _signals_ignored():
     before = {}
     with contextlib.suppress(ValueError):  # not the main thread, which has the signals
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             before[number] = signal.signal(number, signal.SIG_IGN)
     try:
         yield
