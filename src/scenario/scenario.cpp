@@ -179,6 +179,13 @@ Scenario Scenario::as_played() const {
   for (Costs& of_replica : played.replica_costs) slow_down_blocks(of_replica);
   played.operators.all = slowed(played.operators.all, factor);
   played.pieces.overhead = scaled(played.pieces.overhead, factor);
+  for (ServedModel& each : played.served) {
+    for (PrefillPoint& point : each.profile) point.time = scaled(point.time, factor);
+    for (Duration* const time : {&each.floor, &each.hop, &each.guard})
+      *time = scaled(*time, factor);
+    each.achieved_flops /= factor;
+    if (each.slo_ttft) each.slo_ttft = scaled(*each.slo_ttft, factor);
+  }
   PlayedTraces traces;
   for (Link& link : played.links) {
     slow_down(link.weather, factor, traces);

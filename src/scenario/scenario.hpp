@@ -13,6 +13,7 @@
 #include "base/listed_enum.hpp"
 #include "base/units.hpp"
 #include "base/vocabulary.hpp"
+#include "scenario/served_model.hpp"
 
 namespace longhaul {
 
@@ -345,6 +346,7 @@ struct Scenario {
   std::vector<NodeInterfaces> nodes;  ///< at most one for each datacenter
   OverlapSlowdown overlap{};
   OverlapPieces pieces{};
+  std::vector<ServedModel> served{};  ///< in the bubbles of training: [prefill]
   Run run;
 
   [[nodiscard]] int ranks() const;  ///< all, with those that do not train

@@ -71,6 +71,15 @@ struct ClusterArguments {
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_cluster_options(Arguments& command, ClusterArguments& arguments);
 
+/// The options of `longhaul prefill`, as typed; empty: the default.
+struct PrefillArguments {
+  std::string requests, policy, placements_out;
+  std::string rate, copies, window, poisson, backlog, patience;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_prefill_options(Arguments& command, PrefillArguments& arguments);
+
 /// The options of `predict` and `profile fit`.
 struct PredictArguments {
   std::string calibration;  ///< a file, or "none"; empty: none
@@ -95,6 +104,7 @@ struct Options {
   RuleArguments rule;
   ClusterArguments cluster;
   PredictArguments predict;
+  PrefillArguments prefill;
   std::string expect;    ///< of `compare`
   std::string at_least;  ///< of `compare`: "1%"
   std::optional<int> iteration;
@@ -136,6 +146,8 @@ struct Answer {
 [[nodiscard]] Answer rule_layer_command(const Options& options);
 [[nodiscard]] Answer rule_model_command(const Options& options);
 [[nodiscard]] Answer cluster_command(const Options& options);
+[[nodiscard]] Answer bubbles_command(const Options& options);
+[[nodiscard]] Answer prefill_command(const Options& options);
 [[nodiscard]] Answer predict_command(const Options& options);
 [[nodiscard]] Answer profile_fit_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);

@@ -45,6 +45,11 @@ constexpr std::array kExamples{
     Example{"cluster",
             "longhaul cluster benchmarks/clusters/jobs.csv --gpus 32 --throughput "
             "benchmarks/clusters/rates.csv"},
+    Example{"bubbles",
+            "longhaul bubbles benchmarks/scenarios/atlas-fig9.toml --schedule atlas,gpipe"},
+    Example{"prefill",
+            "longhaul prefill benchmarks/scenarios/bubbletea.toml --schedule atlas --requests "
+            "benchmarks/requests/prompts.csv --backlog 512"},
     Example{"trace summary", "longhaul trace summary first.h5"},
     Example{"trace attribution", "longhaul trace attribution first.h5 --schedule zb-h1"},
     Example{"trace export", "longhaul trace export first.h5 --schedule zb-h1 --out first.json"},
@@ -70,6 +75,8 @@ Parser::Parser(Options& options) : options_{options} {
   add_layers();
   add_collective();
   add_partition();
+  add_bubbles();
+  add_prefill();
   add_rule();
   add_trace();
   add_compare();
@@ -231,6 +238,25 @@ void Parser::add_partition() {
       partition_command, {1, 1}, "scenario (.toml)");
   command.option("--schedule", options_.schedule,
                  "name of a schedule (`longhaul presets` lists them), or a .csv file");
+  add_planning(command);
+}
+
+void Parser::add_bubbles() {
+  longhaul::Arguments& command =
+      add_command(tool_, "bubbles", "when the GPUs of training are idle, bubble by bubble",
+                  bubbles_command, {1, 1}, "scenario (.toml)");
+  command.option("--schedule", options_.schedule,
+                 "comma list of names and .csv files; static, dynamic: all of these");
+  add_planning(command);
+}
+
+void Parser::add_prefill() {
+  longhaul::Arguments& command =
+      add_command(tool_, "prefill", "place prompts in the bubbles of training (BubbleTea)",
+                  prefill_command, {1, 1}, "scenario (.toml)");
+  command.option("--schedule", options_.schedule,
+                 "comma list of names and .csv files; static, dynamic: all of these");
+  add_prefill_options(command, options_.prefill);
   add_planning(command);
 }
 

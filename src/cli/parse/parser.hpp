@@ -59,6 +59,8 @@ private:
   void add_simulate();
   void add_collective();
   void add_partition();
+  void add_bubbles();
+  void add_prefill();
   void add_rule();
   void add_check();
   void add_ops();

@@ -64,7 +64,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
                       "",
                       {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
                        "link", "node", "network", "overlap", "replica", "service", "operator",
-                       "run", "traces", "profiles", "levels", "regions"}};
+                       "prefill", "run", "traces", "profiles", "levels", "regions"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = without_stored_options(toml);
@@ -93,6 +93,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   }
   scenario.overlap = read_overlap(root);
   scenario.pieces = read_overlap_pieces(root);
+  scenario.text += read_prefill(root, scenario);
   scenario.run = read_run(root, stages);
   check_scenario(root, scenario, costs.weights_known);
   store_overrides(scenario.text, overrides);

@@ -83,6 +83,10 @@ void read_services(const ConfigNode& root, Scenario& scenario);
 /// The other keys of [overlap].
 [[nodiscard]] OverlapPieces read_overlap_pieces(const ConfigNode& root);
 
+/// Reads [prefill], or each [[prefill]]; returns text to append to the scenario's, so that it is
+/// complete without their profiles.
+[[nodiscard]] std::string read_prefill(const ConfigNode& root, Scenario& scenario);
+
 [[nodiscard]] Run read_run(const ConfigNode& root, int stages);
 
 /// Sets datacenters and placement; with Placing::optional several datacenters may all leave

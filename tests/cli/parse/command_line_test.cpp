@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
         Slip{{"frobnicate"},
              "Known: schedule, simulate, check, plan, cluster, ops, layers, collective, partition, "
-             "rule, "
+             "bubbles, prefill, rule, "
              "trace, compare, link, predict, profile, presets."},
         Slip{{"trace", "sumary", "t.h5"}, "Did you mean \"summary\"?"},
         Slip{{"trace"}, "longhaul: trace: no command given. `longhaul trace --help`"},

@@ -1,0 +1,177 @@
+#include "prefill/backlog.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "base/error.hpp"
+#include "prefill/subset_sums.hpp"
+
+namespace longhaul::prefill {
+namespace {
+
+/// The file over and over; ids go on.
+class EndlessFile {
+public:
+  explicit EndlessFile(const std::vector<Request>& file) : file_{file} {}
+  Request next(Duration arrival) {
+    const auto size = static_cast<std::int64_t>(file_.size());
+    Request request = file_[static_cast<std::size_t>(count_ % size)];
+    request.id = count_++;
+    request.arrival = arrival;
+    return request;
+  }
+
+private:
+  const std::vector<Request>& file_;
+  std::int64_t count_ = 0;
+};
+
+/// Most requests that may be refused one after the other: a file of which nothing can be placed ends.
+std::int64_t most_refused(const std::vector<Request>& file) { return std::ssize(file); }
+
+std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
+                                      const std::vector<Served>& served,
+                                      const std::vector<Request>& file,
+                                      const BacklogOptions& options) {
+  Controller controller{iteration, served, PlacementPolicy::earliest, {false, options.iterations}};
+  EndlessFile requests{file};
+  std::priority_queue<Duration, std::vector<Duration>, std::greater<>> starts;
+  std::vector<Decision> decisions;
+  Duration arrival{};
+  for (std::int64_t refused = 0; refused < most_refused(file);) {
+    if (std::ssize(starts) == options.waiting) {
+      arrival = std::max(arrival, starts.top());
+      starts.pop();
+    }
+    Decision decision = controller.decide(requests.next(arrival));
+    if (decision.refused == RefusalReason::closed) break;
+    refused = decision.refused ? refused + 1 : 0;
+    if (!decision.refused) starts.push(decision.start);
+    decisions.push_back(std::move(decision));
+  }
+  return decisions;
+}
+
+/// A request that waits.
+struct Waiting {
+  Request request;
+  std::size_t model = 0;
+  Duration whole{};
+  std::int64_t passed_over = 0;
+};
+
+/// Fills bubbles from the queue, one after the other as they open.
+class BubbleFiller {
+public:
+  BubbleFiller(const IterationBubbles& iteration, const std::vector<Served>& served,
+               const std::vector<Request>& file, const BacklogOptions& options)
+      : iteration_{iteration}, served_{served}, requests_{file}, options_{options},
+        most_refused_{most_refused(file)} {
+    for (const Served& each : served_)
+      if (each.model.stages > 1 || &each != &served_.front())
+        fail("--backlog with --policy best-fit knows one [prefill] with stages = 1. Use --policy "
+             "earliest.");
+    for (const Bubble& bubble : iteration.bubbles) longest_ = std::max(longest_, usable(bubble));
+  }
+
+  [[nodiscard]] std::vector<Decision> fill() {
+    std::vector<Bubble> bubbles = iteration_.bubbles;
+    std::ranges::stable_sort(bubbles, {}, &Bubble::start);
+    for (const Pipeline& pipeline : served_.front().serving.pipelines)
+      pipeline_of_rank_.emplace_back(pipeline.ranks.front(), pipeline.number);
+    std::ranges::sort(pipeline_of_rank_);
+    for (std::int64_t i = 0; i < options_.iterations; ++i)
+      for (const Bubble& bubble : bubbles) fill_bubble(bubble, i * iteration_.period);
+    return std::move(decisions_);
+  }
+
+private:
+  [[nodiscard]] const ServedModel& model() const { return served_.front().model; }
+  [[nodiscard]] Duration usable(const Bubble& bubble) const {
+    return bubble.length() - model().guard;
+  }
+
+  /// Lets requests in until the queue is full; those that cannot be served are refused at once.
+  void refill(Duration now) {
+    for (std::int64_t refused = 0;
+         std::ssize(queue_) < options_.waiting && refused < most_refused_;) {
+      const Request request = requests_.next(now);
+      const auto whole = model().time(request.tokens);
+      if (whole && *whole <= longest_) {
+        queue_.push_back({request, 0, *whole});
+        refused = 0;
+        continue;
+      }
+      ++refused;
+      decisions_.push_back({.request = request.id,
+                            .arrival = now,
+                            .tokens = request.tokens,
+                            .refused = whole ? RefusalReason::too_long : RefusalReason::profile});
+    }
+  }
+
+  /// The position in the queue of the request to be placed first; the queue's size: none fits.
+  [[nodiscard]] std::size_t first_to_place(Duration room) const {
+    for (std::size_t i = 0; i < queue_.size(); ++i)
+      if (queue_[i].passed_over >= options_.patience && queue_[i].whole <= room) return i;
+    std::vector<Duration> lengths;
+    std::vector<std::size_t> order(queue_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return queue_[a].whole > queue_[b].whole;
+    });
+    for (const std::size_t i : order) lengths.push_back(queue_[i].whole);
+    const Fill fill = fullest(lengths, room);
+    std::size_t first = queue_.size();
+    for (const std::size_t chosen : fill.chosen) first = std::min(first, order[chosen]);
+    return first;
+  }
+
+  void fill_bubble(const Bubble& bubble, Duration begin) {
+    const auto serves = std::ranges::lower_bound(pipeline_of_rank_, bubble.rank, {},
+                                                 [](const auto& pair) { return pair.first; });
+    if (serves == pipeline_of_rank_.end() || serves->first != bubble.rank) return;
+    const Duration opens = begin + bubble.start;
+    Duration start = opens;
+    for (Duration room = usable(bubble); room > Duration{};) {
+      refill(opens);
+      const std::size_t first = first_to_place(room);
+      if (first == queue_.size()) return;
+      const Waiting placed = queue_[first];
+      for (std::size_t i = 0; i < first; ++i) queue_[i].passed_over += queue_[i].whole <= room;
+      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(first));
+      decisions_.push_back({.request = placed.request.id,
+                            .arrival = placed.request.arrival,
+                            .tokens = placed.request.tokens,
+                            .pipeline = serves->second,
+                            .start = start,
+                            .end = start + placed.whole,
+                            .compute = placed.whole});
+      start += placed.whole;
+      room -= placed.whole;
+    }
+  }
+
+  const IterationBubbles& iteration_;
+  const std::vector<Served>& served_;
+  EndlessFile requests_;
+  BacklogOptions options_;
+  std::int64_t most_refused_;
+  Duration longest_{};
+  std::vector<Waiting> queue_;  ///< the oldest first
+  std::vector<std::pair<std::int32_t, std::int32_t>> pipeline_of_rank_;  ///< rank, pipeline
+  std::vector<Decision> decisions_;
+};
+
+}  // namespace
+
+std::vector<Decision> place_backlog(const IterationBubbles& iteration,
+                                    const std::vector<Served>& served,
+                                    const std::vector<Request>& file, PlacementPolicy policy,
+                                    const BacklogOptions& options) {
+  if (policy == PlacementPolicy::earliest) return in_strict_order(iteration, served, file, options);
+  return BubbleFiller{iteration, served, file, options}.fill();
+}
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "prefill/bubbles.hpp"
+
+namespace longhaul::prefill {
+
+/// Which iterations may be filled.
+struct FillRange {
+  bool from_zero = true;  ///< a bubble around the begin of iteration 0 is cut there; else unused
+  std::int64_t iterations = std::int64_t{1} << 40;
+};
+
+/// When each GPU is free, over many iterations: its bubbles, less what was placed in them. Bubbles
+/// come into being as they are asked for; what lies before forget() goes.
+class FreeTime {
+public:
+  /// Gaps shorter than `least` are not kept: no request needs less.
+  FreeTime(const IterationBubbles& iteration, FillRange range, Duration least);
+
+  /// The earliest time of at least `from` and at most `limit` from which on GPU `rank` is free for
+  /// `length`, inside one bubble less `guard` at its end; nullopt: none. limit must be finite.
+  [[nodiscard]] std::optional<Duration> earliest(std::int32_t rank, Duration from, Duration length,
+                                                 Duration guard, Duration limit);
+  /// From the time of an earliest(): when that gap ends, less the guard where the bubble ends too.
+  [[nodiscard]] Duration gap_end(std::int32_t rank, Duration start, Duration guard) const;
+  /// No call asks before this time any more; it does not go back.
+  void forget(std::int32_t rank, Duration before);
+  /// A lower bound on earliest() of any length: where the first gap begins.
+  [[nodiscard]] Duration first_free(std::int32_t rank) const {
+    return first_free_[static_cast<std::size_t>(rank)];
+  }
+  /// Takes a time that earliest() gave.
+  void take(std::int32_t rank, Duration start, Duration length);
+
+  [[nodiscard]] Duration period() const { return period_; }
+  /// The end of all that was placed.
+  [[nodiscard]] Duration last_end() const { return last_end_; }
+
+private:
+  struct Gap {
+    Duration start{}, end{};
+    bool ends_bubble = true;
+  };
+  struct Gpu {
+    std::vector<Bubble> bubbles;
+    std::vector<Gap> gaps;  ///< from `head` on, by start
+    std::size_t head = 0;
+    std::int64_t iteration = 0;  ///< whose bubbles are added next
+  };
+
+  [[nodiscard]] bool add_iteration(Gpu& gpu) const;
+  void set_first_free(std::size_t rank);
+
+  Duration period_, least_, last_end_{};
+  FillRange range_;
+  std::vector<Gpu> gpus_;
+  std::vector<Duration> first_free_;
+};
+
+}  // namespace longhaul::prefill

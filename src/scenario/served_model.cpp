@@ -1,0 +1,76 @@
+#include "scenario/served_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace longhaul {
+
+std::int64_t ServedDimensions::layer_matrices() const {
+  const std::int64_t width = hidden;
+  const std::int64_t queries = std::int64_t{heads} * head_size;
+  const std::int64_t keys = std::int64_t{kv_heads} * head_size;
+  return width * (2 * queries + 2 * keys) + 3 * width * intermediate;
+}
+
+std::int64_t ServedDimensions::parameters() const {
+  const std::int64_t embedding = std::int64_t{vocabulary} * hidden;
+  return layers * (layer_matrices() + 2 * std::int64_t{hidden}) + hidden +
+         (tied ? 1 : 2) * embedding;
+}
+
+Bytes ServedDimensions::kv(std::int64_t tokens) const {
+  return Bytes{2 * (2 * std::int64_t{layers} * kv_heads * head_size) * tokens};
+}
+
+double ServedDimensions::flops(std::int64_t tokens) const {
+  const auto count = static_cast<double>(tokens);
+  const double matrices = 2.0 * static_cast<double>(layers * layer_matrices()) * count;
+  const double attention = 2.0 * layers * count * count * heads * head_size;
+  return matrices + attention + 2.0 * vocabulary * hidden;
+}
+
+std::optional<Duration> ServedModel::time(std::int64_t tokens) const {
+  if (profile.empty()) {
+    const double seconds = dimensions->flops(tokens) / achieved_flops;
+    return std::max(floor, Duration{std::llround(seconds * 1e9)});
+  }
+  if (tokens <= profile.front().tokens) return profile.front().time;
+  const auto above = std::ranges::lower_bound(profile, tokens, {}, &PrefillPoint::tokens);
+  if (above == profile.end()) return std::nullopt;
+  const PrefillPoint& high = *above;
+  const PrefillPoint& low = *std::prev(above);
+  __extension__ using Wide = __int128;
+  const Wide span = high.tokens - low.tokens;
+  const Wide rise = static_cast<Wide>((high.time - low.time).count()) * (tokens - low.tokens);
+  // To the nearest, half a nanosecond up, where times fall too: floor((2 rise + span) / (2 span)).
+  const Wide twice = 2 * rise + span;
+  Wide steps = twice / (2 * span);
+  if (twice % (2 * span) < 0) --steps;
+  return low.time + Duration{static_cast<std::int64_t>(steps)};
+}
+
+std::optional<double> ServedModel::useful_ns(std::int64_t tokens) const {
+  if (!dimensions) return std::nullopt;
+  double rate = achieved_flops / 1e9;  // FLOPs a nanosecond
+  if (!profile.empty()) {
+    rate = 0;
+    // A convex count over a linear time is largest at an end of each part.
+    for (const PrefillPoint& point : profile)
+      rate = std::max(rate,
+                      dimensions->flops(point.tokens) / static_cast<double>(point.time.count()));
+  }
+  return dimensions->flops(tokens) / rate;
+}
+
+const std::vector<ServedPreset>& served_presets() {
+  static const std::vector<ServedPreset> presets{
+      {"llama3-1b", {16, 2048, 8192, 32, 8, 64, 128'256, true}},
+      {"llama3-8b", {32, 4096, 14'336, 32, 8, 128, 128'256, false}},
+      {"mistral-7b", {32, 4096, 14'336, 32, 8, 128, 32'000, false}},
+      {"phi3-mini", {32, 3072, 8192, 32, 32, 96, 32'064, false}},
+      {"gemma-2b", {18, 2048, 16'384, 8, 1, 256, 256'000, true}},
+  };
+  return presets;
+}
+
+}  // namespace longhaul
