@@ -172,7 +172,7 @@ TEST(Placement, EarliestIsWhatAnOracleFindsNanosecondByNanosecond) {
     Duration arrival{};
     for (std::int64_t id = 0; id < 12; ++id) {
       arrival += Duration{random.between(0, 9)};
-      const Request request{id, arrival, random.between(1, 7)};
+      const Request request{id, arrival, random.between(3, 8)};  // 1 ns a stage at least
       const auto [pipeline, start] = oracle.place(request);
       const Decision decision = controller.decide(request);
       ++compared;

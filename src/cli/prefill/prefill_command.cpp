@@ -116,9 +116,9 @@ PrefillInput read_input(const PrefillArguments& typed, const Scenario& scenario)
 /// A schedule whose bubbles were filled.
 struct FilledSchedule {
   SimulatedBubbles bubbles;
-  prefill::Outcome outcome;
-  prefill::UtilisationBounds bounds;
-  std::vector<Decision> decisions;
+  prefill::Outcome outcome{};
+  prefill::UtilisationBounds bounds{};
+  std::vector<Decision> decisions{};
   Duration placement{};  ///< of this program's time, for each decision
 };
 

@@ -1,0 +1,143 @@
+#include "prefill/bounds.hpp"
+
+#include <gtest/gtest.h>
+
+#include "prefill/backlog.hpp"
+#include "prefill/instances.hpp"
+#include "prefill/outcome.hpp"
+
+namespace longhaul::prefill {
+namespace {
+
+std::vector<Request> prompts(std::initializer_list<std::int64_t> tokens) {
+  std::vector<Request> requests;
+  for (const std::int64_t count : tokens) requests.push_back({std::ssize(requests), 0ns, count});
+  return requests;
+}
+
+/// The largest sum of lengths, each as often as wanted, that is at most `room`: all of them tried.
+std::int64_t fullest_by_trying(const std::vector<std::int64_t>& lengths, std::int64_t room) {
+  std::int64_t best = 0;
+  for (const std::int64_t length : lengths)
+    if (length <= room) best = std::max(best, length + fullest_by_trying(lengths, room - length));
+  return best;
+}
+
+// GPipe by hand: each device has one bubble of 300 ms in 900. Less 10 ms of guard, 290 each; prompts
+// of 100 and 120 ms fill 240 of them (two of 120; 220 and 200 are less).
+TEST(UtilisationBounds, AreThoseWorkedOutByHand) {
+  ServedModel model = linear_model(1ms);
+  model.guard = 10ms;
+  const Scenario scenario = serving_scenario(2, 1, model);
+  const UtilisationBounds bounds =
+      utilisation_bounds(find_bubbles(gpipe_rows(), 2), served_models(scenario, 1),
+                         prompts({100, 120}), std::nullopt, 4);
+  EXPECT_NEAR(bounds.bubbles, (1200.0 + 580) / 1800, 1e-12);
+  EXPECT_NEAR(bounds.whole_prompts, (1200.0 + 480) / 1800, 1e-4);
+  EXPECT_GE(bounds.whole_prompts, (1200.0 + 480) / 1800 - 1e-12);
+  EXPECT_FALSE(bounds.mix.has_value());
+  EXPECT_STREQ(bounds.reason(), "whole_prompts");
+}
+
+TEST(UtilisationBounds, WholePromptsAreTheSubsetSumsOfEachBubble) {
+  Random random{5};
+  for (int instance = 0; instance < 200; ++instance) {
+    const Scenario scenario = serving_scenario(2, 1, linear_model(1ns));
+    const IterationBubbles iteration = find_bubbles(random_rows(random, 2), 2);
+    std::vector<std::int64_t> lengths;
+    for (int i = 0; i < 3; ++i) lengths.push_back(random.between(2, 9));
+    const UtilisationBounds bounds =
+        utilisation_bounds(iteration, served_models(scenario, 1),
+                           prompts({lengths[0], lengths[1], lengths[2]}), std::nullopt, 1);
+    std::int64_t filled = 0;
+    for (const Bubble& bubble : iteration.bubbles)
+      filled += fullest_by_trying(lengths, bubble.length().count());
+    EXPECT_NEAR(bounds.whole_prompts * 2 * static_cast<double>(iteration.period.count()),
+                static_cast<double>(iteration.busy.count() + filled), 1e-6)
+        << "instance " << instance;
+  }
+}
+
+TEST(Backlog, StaysBelowItsBoundsInBubblesAndLosesNoRequest) {
+  Random random{9};
+  for (int instance = 0; instance < 200; ++instance) {
+    ServedModel model = linear_model(1ns);
+    model.guard = Duration{random.between(0, 1)};
+    const Scenario scenario = serving_scenario(3, 1, model);
+    const IterationBubbles iteration = find_bubbles(random_rows(random, 3), 3);
+    const auto served = served_models(scenario, 1);
+    std::vector<Request> file;
+    for (std::int64_t id = 0; id < 6; ++id) file.push_back({id, 0ns, random.between(1, 9)});
+    const BacklogOptions options{.waiting = random.between(1, 6), .iterations = 4, .patience = 3};
+    for (const PlacementPolicy policy : every<PlacementPolicy>()) {
+      const auto decisions = place_backlog(iteration, served, file, policy, options);
+      const Outcome outcome =
+          summarize_decisions(iteration, served, decisions, options.iterations);
+      const UtilisationBounds bounds =
+          utilisation_bounds(iteration, served, file, options.waiting, options.iterations);
+      EXPECT_LE(outcome.utilisation.total, bounds.upper() + 1e-9) << "instance " << instance;
+      std::int64_t refused = 0;
+      for (const std::int64_t count : outcome.refused) refused += count;
+      EXPECT_EQ(outcome.offered, outcome.done + refused);
+      // No two on one GPU at once, none beside a block.
+      for (std::size_t i = 0; i < decisions.size(); ++i) {
+        if (decisions[i].refused) continue;
+        for (std::size_t j = 0; j < i; ++j)
+          EXPECT_TRUE(decisions[j].refused || decisions[j].pipeline != decisions[i].pipeline ||
+                      decisions[j].end <= decisions[i].start ||
+                      decisions[i].end <= decisions[j].start);
+        bool inside = false;
+        for (const Bubble& bubble : iteration.bubbles)
+          for (int k = -1; k <= options.iterations; ++k)
+            inside = inside || (bubble.rank == decisions[i].pipeline &&
+                                bubble.start + k * iteration.period <= decisions[i].start &&
+                                decisions[i].end <=
+                                    bubble.end + k * iteration.period - model.guard);
+        EXPECT_TRUE(inside) << "instance " << instance << ", " << to_string(policy);
+      }
+    }
+  }
+}
+
+// Bubbles of 300 ms; 200 and 149 wait. Best fit takes 149 twice, again and again; when two bubbles
+// were filled so, the 200 that was passed over goes first.
+TEST(Backlog, PatienceEnds) {
+  const Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
+  const IterationBubbles iteration = find_bubbles(gpipe_rows(), 2);
+  const std::vector<Request> file = prompts({200, 149, 149, 149, 149, 149, 149, 149, 149, 149});
+  const auto first_of = [&](std::int64_t patience) {
+    std::int64_t before = 0;
+    for (const Decision& decision :
+         place_backlog(iteration, served_models(scenario, 1), file, PlacementPolicy::best_fit,
+                       {.waiting = 4, .iterations = 10, .patience = patience})) {
+      if (decision.request == 0) return before;
+      ++before;
+    }
+    return std::int64_t{-1};
+  };
+  EXPECT_EQ(first_of(0), 0);
+  EXPECT_EQ(first_of(2), 4);
+  EXPECT_EQ(first_of(1000), -1);
+}
+
+TEST(Outcomes, AreSharesOfAllTime) {
+  const Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
+  const IterationBubbles iteration = find_bubbles(gpipe_rows(), 2);
+  const auto served = served_models(scenario, 1);
+  Controller controller{iteration, served, PlacementPolicy::earliest};
+  const auto decisions =
+      place_open_loop(controller, {{0, 200ms, 100}, {1, 250ms, 100}, {2, 260ms, 400}});
+  const Outcome outcome = summarize_decisions(iteration, served, decisions, std::nullopt);
+  EXPECT_EQ(outcome.iterations, 1);
+  EXPECT_DOUBLE_EQ(outcome.utilisation.training, 1200.0 / 1800);
+  EXPECT_DOUBLE_EQ(outcome.utilisation.total, 1400.0 / 1800);
+  EXPECT_FALSE(outcome.utilisation.useful.has_value());
+  EXPECT_EQ(outcome.done, 2);
+  EXPECT_EQ(outcome.refused[static_cast<std::size_t>(RefusalReason::too_long)], 1);
+  EXPECT_EQ(outcome.tokens_served, 200);
+  EXPECT_EQ(outcome.ttft->max, 150ms);
+  EXPECT_DOUBLE_EQ(outcome.wait_ns, 25e6);
+}
+
+}  // namespace
+}  // namespace longhaul::prefill
