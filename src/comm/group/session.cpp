@@ -29,8 +29,7 @@ Session::~Session() {
 
 bool was_launched() {
   constexpr std::array kNames{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-  return std::ranges::any_of(kNames,
-                             [](const char* name) { return std::getenv(name) != nullptr; });
+  return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 int processes() {

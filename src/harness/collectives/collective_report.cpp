@@ -160,7 +160,8 @@ std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured
     while (end < measured.size() && is_of_one_table(measured[end].predicted.collective, what))
       ++end;
     const auto rows = std::span{measured}.subspan(first, end - first);
-    text += fmt::format("{}{}\n{}", first == 0 ? "" : "\n", title_of(what), nccl_table(rows, width));
+    text +=
+        fmt::format("{}{}\n{}", first == 0 ? "" : "\n", title_of(what), nccl_table(rows, width));
     if (rows.front().out_of_place) text += "\n" + comparison_table(rows, width);
     first = end;
   }
@@ -174,11 +175,11 @@ std::string collective_tables(const std::string& scenario, const CollectiveSetti
                         settings.calls == CollectiveCalls::messages;
   const std::string beside =
       settings.beside ? fmt::format(", beside {}", settings.beside->schedule) : "";
-  return fmt::format("{}: {}\n\n{}", scenario,
-                     emulates ? "emulated links, times as played" + beside
-                              : "the machine as it is, numbers of 4 bytes, whole messages",
-                     emulates ? emulated_tables(measured, width)
-                              : full_speed_tables(measured, width));
+  return fmt::format(
+      "{}: {}\n\n{}", scenario,
+      emulates ? "emulated links, times as played" + beside
+               : "the machine as it is, numbers of 4 bytes, whole messages",
+      emulates ? emulated_tables(measured, width) : full_speed_tables(measured, width));
 }
 
 std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, TableWidth width) {

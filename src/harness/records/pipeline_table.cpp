@@ -215,11 +215,11 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& played,
   for (std::size_t i = 0; i < played.size(); ++i)
     table.add_row(cells_of(measurements[i], has, own_rates(played[i], input), scale,
                            verdict_text(played[i], conditions), played[i].late_per_message()));
-  return title_of(input, options) + table.text(options.table_width()) + doubts_text(played, conditions) +
-         overlap_table(measurements) + real_note(measurements, input, options) +
-         network_note(input, options) + weather_table(measurements, input, options) +
-         notes(measurements, input) + conditions_text(played, conditions) +
-         report::bound_table_text(predicted) +
+  return title_of(input, options) + table.text(options.table_width()) +
+         doubts_text(played, conditions) + overlap_table(measurements) +
+         real_note(measurements, input, options) + network_note(input, options) +
+         weather_table(measurements, input, options) + notes(measurements, input) +
+         conditions_text(played, conditions) + report::bound_table_text(predicted) +
          "\nwhere the idle time went, measured, % of device time\n" +
          report::idle_table_text(measured) + busy_table(measurements);
 }

@@ -38,8 +38,7 @@ TEST(TieRange, OfARingIsItsTime) {
 TEST(TieRange, EveryOrderOfOneTieTakesEquallyLong) {
   const Scenario scenario = scenario_of(
       {.nodes = 2, .gpus = 2, .interfaces = "device = \"2GB/s\"\ninternal = \"1GB/s\""});
-  const auto swapped =
-      flat(CollectiveKind::all_reduce, 4, Bytes{2'000'000}, Algorithm::exchange);
+  const auto swapped = flat(CollectiveKind::all_reduce, 4, Bytes{2'000'000}, Algorithm::exchange);
   const TieRange range = range_of(swapped, scenario, {.draws = 40});
   EXPECT_GE(range.low, 5ms);
   EXPECT_LE(range.high, 5ms + 2us);
@@ -47,13 +46,14 @@ TEST(TieRange, EveryOrderOfOneTieTakesEquallyLong) {
 
 // 2 nodes of 4: three ties follow each other, and what was served first in one is late in another.
 TEST(TieRange, SomeOrdersOfTiesTakeLonger) {
-  const Scenario scenario = scenario_of(
-      {.datacenters = 2, .nodes = 2, .gpus = 2,
-       .interfaces = "device = \"8GB/s\"\ninternal = \"1GB/s\"\negress = \"0.5GB/s\"\n"
-                     "ingress = \"0.5GB/s\"",
-       .link = "latency = \"1ms\""});
-  const auto swapped =
-      flat(CollectiveKind::all_reduce, 8, Bytes{8'000'000}, Algorithm::halving);
+  const Scenario scenario =
+      scenario_of({.datacenters = 2,
+                   .nodes = 2,
+                   .gpus = 2,
+                   .interfaces = "device = \"8GB/s\"\ninternal = \"1GB/s\"\negress = \"0.5GB/s\"\n"
+                                 "ingress = \"0.5GB/s\"",
+                   .link = "latency = \"1ms\""});
+  const auto swapped = flat(CollectiveKind::all_reduce, 8, Bytes{8'000'000}, Algorithm::halving);
   const Duration exact = play_collective(swapped, scenario).or_throw().duration;
   const TieRange range = range_of(swapped, scenario);
   EXPECT_LT(range.low, range.high);
