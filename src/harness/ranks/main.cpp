@@ -72,7 +72,7 @@ Duration longest_start(int argc, char** argv) {
   return deadline + 30s;
 }
 
-/// The line asks for a text, and this process is nobody's rank: MPI need not start for it.
+/// The line asks for a text, and no launcher made a rank of this process: MPI need not start.
 bool is_question(int argc, char** argv) {
   if (comm::was_launched()) return false;
   for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i)

@@ -32,9 +32,8 @@ TEST(TieRange, OfARingIsItsTime) {
 }
 
 // 2 nodes of 2, a vector of 2 MB swapped whole: inside the nodes in 1 ms (2 GB/s), then both ranks
-// of a node ask for its interface (1 GB/s) at once: 2 ms each, one after the other, 5 ms. In the
-// other order of dimensions nobody waits otherwise; but where the first swap crosses, the rank that
-// was served first swaps inside its node only when its neighbour was served too.
+// of a node ask for its interface (1 GB/s) at once: 2 ms each, one after the other, 5 ms,
+// whichever is first.
 TEST(TieRange, EveryOrderOfOneTieTakesEquallyLong) {
   const Scenario scenario = scenario_of(
       {.nodes = 2, .gpus = 2, .interfaces = "device = \"2GB/s\"\ninternal = \"1GB/s\""});
@@ -44,7 +43,7 @@ TEST(TieRange, EveryOrderOfOneTieTakesEquallyLong) {
   EXPECT_LE(range.high, 5ms + 2us);
 }
 
-// 2 nodes of 4: three ties follow each other, and what was served first in one is late in another.
+// Ties at three levels follow each other, and what was served first in one is late in another.
 TEST(TieRange, SomeOrdersOfTiesTakeLonger) {
   const Scenario scenario =
       scenario_of({.datacenters = 2,
