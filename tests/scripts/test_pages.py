@@ -115,7 +115,8 @@ class PageTest(unittest.TestCase):
         self.directory = Path(temporary.name).resolve()
         (self.directory / "build").mkdir()
         (self.directory / "build/bin").symlink_to(programs())
-        shutil.copytree(ROOT / "benchmarks/scenarios", self.directory / "benchmarks/scenarios")
+        for inputs in ("scenarios", "clusters", "rows"):
+            shutil.copytree(ROOT / "benchmarks" / inputs, self.directory / "benchmarks" / inputs)
         for name in ("scripts", "slurm"):
             (self.directory / name).symlink_to(ROOT / name)
 
@@ -159,7 +160,7 @@ class Pages(PageTest):
         self.assertEqual(6, self.hold("README.md"))
 
     def test_collectives(self):
-        self.assertEqual(4, self.hold("docs/collectives.md"))
+        self.assertEqual(5, self.hold("docs/collectives.md"))
 
     def test_other_pages(self):
         """All of them in one directory."""

@@ -4,6 +4,7 @@
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
 #include "planner/collectives/collective_times.hpp"
+#include "planner/collectives/tie_range.hpp"
 #include "report/collective_options.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
@@ -14,6 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 using planner::CollectiveBound;
 using planner::CollectiveTime;
+using planner::TieRange;
 
 std::vector<CollectiveTime> times_of(const report::CollectiveRequest& request,
                                      const Scenario& scenario) {
@@ -26,6 +28,37 @@ std::vector<CollectiveTime> times_of(const report::CollectiveRequest& request,
     times.push_back(planner::play_collective(each, scenario).or_throw());
   if (times.empty()) require_none(plan::why_no_steps(request.collective));
   return times;
+}
+
+/// Of each of the times; empty: not asked for.
+std::vector<TieRange> ranges_of(const std::vector<CollectiveTime>& times, const Scenario& scenario,
+                                int draws) {
+  std::vector<TieRange> ranges;
+  if (draws == 0) return ranges;
+  for (const CollectiveTime& each : times)
+    ranges.push_back(
+        planner::range_over_ties(each.collective, scenario, {.draws = draws}).or_throw());
+  return ranges;
+}
+
+std::string ranges_text(const std::vector<CollectiveTime>& times,
+                        const std::vector<TieRange>& ranges, TableWidth width) {
+  if (ranges.empty()) return "";
+  Table table{{{"algorithm", Align::left}, {"time"}, {"10th percentile"}, {"median"}, {"90th"}}};
+  for (std::size_t i = 0; i < times.size(); ++i)
+    table.add_row({report::algorithm_text(times[i].collective), to_text(times[i].duration),
+                   to_text(ranges[i].low), to_text(ranges[i].median), to_text(ranges[i].high)});
+  return fmt::format(
+      "\nWhere messages that ask at once come in any order ({} simulations, each message up to 1 "
+      "us late):\n{}",
+      ranges.front().draws, table.text(width));
+}
+
+ordered_json range_json(const TieRange& range) {
+  return {{"low_ns", range.low.count()},
+          {"median_ns", range.median.count()},
+          {"high_ns", range.high.count()},
+          {"draws", range.draws}};
 }
 
 std::vector<const char*> algorithm_names(const plan::Mesh& mesh) {
@@ -110,11 +143,16 @@ Answer collective_command(const Options& options) {
   const report::CollectiveRequest request = report::read_collective(options.collective, scenario);
   const std::vector<CollectiveTime> times = times_of(request, scenario);
   const CollectiveBound bound = planner::bound_of_collective(request.collective, scenario);
+  const std::vector<TieRange> ranges = ranges_of(times, scenario, options.ties);
   if (!options.json)
-    return {text_of(times, bound, request.collective, scenario, table_width(options))};
+    return {text_of(times, bound, request.collective, scenario, table_width(options)) +
+            ranges_text(times, ranges, table_width(options))};
   ordered_json json = record_header(options, scenario);
   json["collectives"] = ordered_json::array();
-  for (const CollectiveTime& each : times) json["collectives"].push_back(time_json(each, bound));
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    json["collectives"].push_back(time_json(times[i], bound));
+    if (!ranges.empty()) json["collectives"].back()["over_ties"] = range_json(ranges[i]);
+  }
   return {report::json_text(json)};
 }
 

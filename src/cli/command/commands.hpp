@@ -94,6 +94,7 @@ struct Options {
   report::PlannerArguments planner;
   PlanArguments plan;                      ///< of `plan`
   report::CollectiveArguments collective;  ///< of `collective`
+  int ties = 0;                            ///< of `collective`: simulations with ties at random
   std::string comm = "decoupled";
   std::string overlap;      ///< of `simulate`: a comma list; empty: none
   std::string granularity;  ///< empty: block; of `trace export`: as in the trace

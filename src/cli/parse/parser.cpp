@@ -229,6 +229,10 @@ void Parser::add_collective() {
       tool_, "collective", "predict a collective among ranks of a scenario, by algorithm",
       collective_command, {1, 1}, "scenario (.toml)");
   report::add_collective_options(command, options_.collective);
+  command
+      .option("--ties", options_.ties,
+              "simulate it so often with ties broken at random, and show the range")
+      .within(0, 100'000);
   add_overrides(command);
 }
 

@@ -27,6 +27,11 @@ Session::~Session() {
   MPI_Finalize();
 }
 
+bool was_launched() {
+  constexpr std::array kNames{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
+}
+
 int processes() {
   int size = 0;
   check(MPI_Comm_size(MPI_COMM_WORLD, &size));

@@ -19,6 +19,9 @@ public:
   Session& operator=(const Session&) = delete;
 };
 
+/// A launcher (mpirun, srun) started this process: it is a rank among others.
+[[nodiscard]] bool was_launched();
+
 /// The world of this run; needs a Session.
 [[nodiscard]] int processes();
 /// This rank's number among all: the process's, or that of the thread where ranks are threads.

@@ -35,9 +35,7 @@ void on_signal(int signal) {
 /// The process that started the ranks; nullopt: this one was started by hand, and whose child it is
 /// means nothing.
 std::optional<int> launcher_of_this_process() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-    if (std::getenv(name) != nullptr) return getppid();
-  return std::nullopt;
+  return comm::was_launched() ? std::optional{getppid()} : std::nullopt;
 }
 
 constexpr int kFailed = 3;

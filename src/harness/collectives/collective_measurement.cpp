@@ -85,6 +85,10 @@ double CollectiveMeasurement::difference_without_credit_percent() const {
   return (summarize(without_credit_ns).median / predicted_ns - 1) * 100;
 }
 
+double CollectiveMeasurement::difference_over_ties_percent() const {
+  return (summary.median / static_cast<double>(over_ties->median.count()) - 1) * 100;
+}
+
 double BesideTimes::difference_percent() const {
   return (summary.median / static_cast<double>(predicted.count()) - 1) * 100;
 }
@@ -165,6 +169,11 @@ void play_emulated(const plan::Collective& collective, const Scenario& scenario,
                    engine::Ranks& ranks, const CollectiveSettings& settings,
                    CollectiveMeasurement& measured) {
   const Plan plan = plan_of(collective, scenario, settings, measured);
+  if (ranks.is_first() && settings.ties.draws > 0)
+    measured.over_ties = planner::range_over_ties(
+        plan,
+        [&](const OpTimes& times) { return predicted_span(plan, Part::last_collective, times); },
+        settings.ties);
   const SteppedCollective& stepped = plan.stepped.back();
   measured.adds_up = adds_up(collective, *stepped.steps, settings);
   for (const plan::StepMessage& message : stepped.steps->messages)

@@ -8,12 +8,14 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/statistics/sample.hpp"
+#include "base/table.hpp"
 #include "engine/credit/shadow_time.hpp"
 #include "engine/options.hpp"
 #include "engine/ranks.hpp"
 #include "harness/collectives/timed_runs.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "planner/collectives/collective_times.hpp"
+#include "planner/collectives/tie_range.hpp"
 
 namespace longhaul::harness {
 
@@ -33,6 +35,7 @@ struct CollectiveSettings {
   DeviceKind device = DeviceKind::cpu;
   CollectiveCalls calls = CollectiveCalls::messages;
   std::optional<BesideWork> beside{};  ///< where links are emulated
+  planner::TieDraws ties{};            ///< no draws: none are made
 };
 
 /// A pipeline that was played beside a collective, and what the collective would take by itself.
@@ -49,6 +52,8 @@ struct BesideTimes {
 /// A collective played on ranks, message by message. All but `predicted` is complete on rank 0.
 struct CollectiveMeasurement {
   planner::CollectiveTime predicted;
+  /// Of the same, where messages that ask for a resource at once come in any order; emulated alone.
+  std::optional<planner::TieRange> over_ties{};
   /// Of each iteration: from the first message's start on any rank until the last has arrived; at
   /// full speed those of `out_of_place`. Of native ones those of MPI.
   std::vector<double> durations_ns;
@@ -70,6 +75,8 @@ struct CollectiveMeasurement {
 
   [[nodiscard]] double difference_percent() const;
   [[nodiscard]] double difference_without_credit_percent() const;
+  /// From the median over ties.
+  [[nodiscard]] double difference_over_ties_percent() const;
   /// Processor time for each side of a message.
   [[nodiscard]] Duration processor_time_of_side() const;
   /// Wrong messages and items.
@@ -102,9 +109,12 @@ struct CollectiveRates {
 /// kind and group, with nccl-tests' columns, and one that holds it against prediction and MPI.
 [[nodiscard]] std::string collective_tables(const std::string& scenario,
                                             const CollectiveSettings& settings,
-                                            const std::vector<CollectiveMeasurement>& measured);
-[[nodiscard]] std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured);
-[[nodiscard]] std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured);
+                                            const std::vector<CollectiveMeasurement>& measured,
+                                            TableWidth width);
+[[nodiscard]] std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured,
+                                          TableWidth width);
+[[nodiscard]] std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured,
+                                            TableWidth width);
 [[nodiscard]] nlohmann::ordered_json collectives_json(
     const std::vector<CollectiveMeasurement>& measured);
 

@@ -68,18 +68,18 @@ void add_nccl_cells(const plan::Collective& collective, const std::optional<Time
                          rate_text(rates.bus), std::to_string(runs->wrong)});
 }
 
-std::string nccl_table(std::span<const CollectiveMeasurement> measured) {
+std::string nccl_table(std::span<const CollectiveMeasurement> measured, TableWidth width) {
   Table table{{{"algorithm", Align::left},
                {"size B"},
-               {"count"},
-               {"type"},
-               {"redop"},
+               {"count", Align::right, 2},
+               {"type", Align::right, 3},
+               {"redop", Align::right, 3},
                {"out: time"},
-               {"algbw GB/s"},
+               {"algbw GB/s", Align::right, 1},
                {"busbw GB/s"},
                {"#wrong"},
                {"in: time"},
-               {"algbw GB/s"},
+               {"algbw GB/s", Align::right, 1},
                {"busbw GB/s"},
                {"#wrong"}}};
   for (const CollectiveMeasurement& each : measured) {
@@ -93,15 +93,15 @@ std::string nccl_table(std::span<const CollectiveMeasurement> measured) {
     add_nccl_cells(collective, native ? each.own_in_place : each.in_place, row);
     table.add_row(std::move(row));
   }
-  return table.text();
+  return table.text(width);
 }
 
-std::string comparison_table(std::span<const CollectiveMeasurement> measured) {
+std::string comparison_table(std::span<const CollectiveMeasurement> measured, TableWidth width) {
   Table table{{{"algorithm", Align::left},
                {"size B"},
-               {"pieces"},
-               {"n"},
-               {"out: 95% interval"},
+               {"pieces", Align::right, 2},
+               {"n", Align::right, 3},
+               {"out: 95% interval", Align::right, 1},
                {"predicted"},
                {"diff %"},
                {"MPI's own, out"},
@@ -118,13 +118,24 @@ std::string comparison_table(std::span<const CollectiveMeasurement> measured) {
                    times_of(each.own_out_of_place, each.out_of_place), time_of(each.own_in_place),
                    times_of(each.own_in_place, each.in_place)});
   }
-  return table.text();
+  return table.text(width);
 }
 
 /// What would have been measured without credit; beside a pipeline no one knows.
 std::string without_credit_text(const CollectiveMeasurement& measured) {
   if (measured.without_credit_ns.empty()) return "-";
   return fmt::format("{:+.2f}", measured.difference_without_credit_percent());
+}
+
+std::string over_ties_text(const CollectiveMeasurement& measured) {
+  if (!measured.over_ties) return "-";
+  return fmt::format("{} - {}", to_text(measured.over_ties->low),
+                     to_text(measured.over_ties->high));
+}
+
+std::string over_ties_difference(const CollectiveMeasurement& measured) {
+  if (!measured.over_ties) return "-";
+  return fmt::format("{:+.2f}", measured.difference_over_ties_percent());
 }
 
 /// The pipeline's lines below a table.
@@ -140,7 +151,8 @@ std::string beside_text(const CollectiveMeasurement& measured) {
 
 }  // namespace
 
-std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured) {
+std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured,
+                              TableWidth width) {
   std::string text;
   for (std::size_t first = 0; first < measured.size();) {
     const plan::Collective& what = measured[first].predicted.collective;
@@ -148,26 +160,29 @@ std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured
     while (end < measured.size() && is_of_one_table(measured[end].predicted.collective, what))
       ++end;
     const auto rows = std::span{measured}.subspan(first, end - first);
-    text += fmt::format("{}{}\n{}", first == 0 ? "" : "\n", title_of(what), nccl_table(rows));
-    if (rows.front().out_of_place) text += "\n" + comparison_table(rows);
+    text +=
+        fmt::format("{}{}\n{}", first == 0 ? "" : "\n", title_of(what), nccl_table(rows, width));
+    if (rows.front().out_of_place) text += "\n" + comparison_table(rows, width);
     first = end;
   }
   return text;
 }
 
 std::string collective_tables(const std::string& scenario, const CollectiveSettings& settings,
-                              const std::vector<CollectiveMeasurement>& measured) {
+                              const std::vector<CollectiveMeasurement>& measured,
+                              TableWidth width) {
   const bool emulates = settings.engine.emulation == engine::Emulation::on &&
                         settings.calls == CollectiveCalls::messages;
   const std::string beside =
       settings.beside ? fmt::format(", beside {}", settings.beside->schedule) : "";
-  return fmt::format("{}: {}\n\n{}", scenario,
-                     emulates ? "emulated links, times as played" + beside
-                              : "the machine as it is, numbers of 4 bytes, whole messages",
-                     emulates ? emulated_tables(measured) : full_speed_tables(measured));
+  return fmt::format(
+      "{}: {}\n\n{}", scenario,
+      emulates ? "emulated links, times as played" + beside
+               : "the machine as it is, numbers of 4 bytes, whole messages",
+      emulates ? emulated_tables(measured, width) : full_speed_tables(measured, width));
 }
 
-std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) {
+std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, TableWidth width) {
   std::string text;
   for (std::size_t first = 0; first < measured.size();) {
     const plan::Collective& what = measured[first].predicted.collective;
@@ -176,16 +191,18 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) 
                         report::counted(std::ssize(what.members), "rank"), what.size.count(),
                         operation_of(what.kind));
     Table table{{{"algorithm", Align::left},
-                 {"pieces"},
+                 {"pieces", Align::right, 3},
                  {"n"},
                  {"predicted"},
                  {"measured"},
-                 {"95% interval"},
+                 {"95% interval", Align::right, 4},
                  {"diff %"},
-                 {"no credit"},
-                 {"us a side"},
+                 {"over ties"},
+                 {"diff %"},
+                 {"no credit", Align::right, 3},
+                 {"us a side", Align::right, 2},
                  {"algbw GB/s", Align::right, 1},
-                 {"busbw GB/s"},
+                 {"busbw GB/s", Align::right, 2},
                  {"#wrong"},
                  {"MPI's own here", Align::right, 1}}};
     std::string notes;
@@ -198,13 +215,14 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured) 
           {report::algorithm_text(collective), std::to_string(collective.pieces),
            std::to_string(each.summary.n), to_text(each.predicted.duration),
            time_text(each.summary.median), interval_of(each.summary),
-           fmt::format("{:+.2f}", each.difference_percent()), without_credit_text(each),
+           fmt::format("{:+.2f}", each.difference_percent()), over_ties_text(each),
+           over_ties_difference(each), without_credit_text(each),
            fmt::format("{:.1f}", 1e-3 * static_cast<double>(each.processor_time_of_side().count())),
            rate_text(rates.algorithm), rate_text(rates.bus), std::to_string(each.checks.wrong()),
            time_of(each.own_out_of_place)});
       notes += beside_text(each);
     }
-    text += table.text() + notes;
+    text += table.text(width) + notes;
     if (!measured[first - 1].adds_up)
       text += fmt::format(
           "sent {} of {} (--payload): messages were checked, numbers not added up\n",
@@ -234,6 +252,12 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
             ? ordered_json{each.summary.median_interval->low, each.summary.median_interval->high}
             : ordered_json{};
     json["difference_percent"] = each.difference_percent();
+    if (each.over_ties)
+      json["over_ties"] = {{"low_ns", each.over_ties->low.count()},
+                           {"median_ns", each.over_ties->median.count()},
+                           {"high_ns", each.over_ties->high.count()},
+                           {"draws", each.over_ties->draws},
+                           {"difference_percent", each.difference_over_ties_percent()}};
     json["algorithm_bytes_per_second"] = rates.algorithm;
     json["bus_bytes_per_second"] = rates.bus;
     if (!each.without_credit_ns.empty())

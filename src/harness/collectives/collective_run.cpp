@@ -94,6 +94,11 @@ void declare(Arguments& arguments, CollectiveOptions& options) {
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
   arguments.option("--beside", options.beside,
                    "a schedule of the scenario, played on the same ranks at the same time");
+  arguments
+      .option("--ties", options.ties,
+              "simulations with ties broken at random, whose range stands beside the prediction")
+      .shows_default()
+      .within(0, 10'000);
   arguments.flag("--fit", options.fit,
                  "fit latency and rate of each level by rings; writes levels.toml");
   add_shared_options(arguments, options,
@@ -103,7 +108,8 @@ void declare(Arguments& arguments, CollectiveOptions& options) {
                       {Shared::deadline},
                       {Shared::ranks},
                       {Shared::out, "directory for record.json, and levels.toml of --fit"},
-                      {Shared::json}});
+                      {Shared::json},
+                      {Shared::wide}});
   arguments.footer(help_footer(
       {"scripts/mpi -n 8 build/bin/bench_collectives benchmarks/scenarios/collectives-2dc.toml "
        "--kind all-reduce --bytes 8MB --algorithm all",
@@ -120,6 +126,7 @@ CollectiveSettings settings_of(const CollectiveOptions& options, const Scenario&
   settings.engine.credit = credit_of(options.credit);
   settings.engine.emulation = emulation_of(options.emulate);
   settings.calls = choice<CollectiveCalls>("--collectives", options.calls);
+  settings.ties.draws = options.ties;
   refuse_contradictions(options, settings);
   if (!options.beside.empty()) settings.beside = work_beside(options.beside, scenario);
   return settings;
@@ -144,7 +151,7 @@ std::int64_t finish_collectives(const CollectiveOptions& options, const Scenario
   if (options.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}", collective_tables(scenario.name, settings, measured));
+    fmt::print("{}", collective_tables(scenario.name, settings, measured, options.table_width()));
   }
   if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
   if (options.fit) {

@@ -23,6 +23,7 @@ struct CollectiveOptions : SharedOptions {
   std::string calls = "messages";
   std::string credit = "1ms";
   std::string beside;
+  int ties = planner::TieDraws{}.draws;
   bool fit = false;
 };
 

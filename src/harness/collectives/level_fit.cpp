@@ -12,9 +12,20 @@
 namespace longhaul::harness {
 namespace {
 
-bool has_ring_of_equal_steps(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-         kind == CollectiveKind::reduce_scatter;
+/// Of a vector, what the messages of a ring's longest chain carry together.
+double share_of_ring(CollectiveKind kind, double members) {
+  switch (kind) {
+    case CollectiveKind::all_reduce: return 2 * (members - 1) / members;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter: return (members - 1) / members;
+    case CollectiveKind::broadcast:
+    case CollectiveKind::reduce: return members - 1;
+    // 1, 2, ... shards, hop after hop.
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter: return (members - 1) / 2;
+  }
+  return 0;
 }
 
 /// Sums of a regression through the origin: x hops, y bytes, each over the time, which is 1 then.
@@ -68,6 +79,13 @@ std::vector<Rank> group_of_level(NetworkLevel level, const Scenario& scenario) {
 
 }  // namespace
 
+RingPoint ring_point(CollectiveKind kind, int members, Bytes size, double duration_ns) {
+  const auto n = static_cast<double>(members);
+  const int rounds = kind == CollectiveKind::all_reduce ? 2 : 1;
+  return {size, rounds * (n - 1), share_of_ring(kind, n) * static_cast<double>(size.count()),
+          duration_ns};
+}
+
 LevelFit fit_ring(std::span<const RingPoint> points) {
   if (points.size() < kFewestSizes)
     fail(
@@ -103,7 +121,7 @@ std::vector<plan::Collective> level_rings(const report::CollectiveArguments& giv
     if (!value->empty())
       fail("{}: it has no effect here (--fit plays a ring on each level). Leave one out.", option);
   if (!given.algorithm.empty() && given.algorithm != "ring")
-    fail("--algorithm {}: --fit plays rings, whose times are sums of equal steps. Leave one out.",
+    fail("--algorithm {}: --fit plays rings, whose times are sums of hops. Leave one out.",
          given.algorithm);
   if (listed_sizes(given.bytes).size() < kFewestSizes)
     fail(
@@ -117,11 +135,6 @@ std::vector<plan::Collective> level_rings(const report::CollectiveArguments& giv
     const std::vector<Rank> members = group_of_level(level, scenario);
     if (members.size() < 2) continue;
     for (plan::Collective& each : listed_collectives(plain, scenario)) {
-      if (!has_ring_of_equal_steps(each.kind))
-        fail(
-            "--fit: the ring of a {} has no equal steps. Use all-reduce, all-gather or "
-            "reduce-scatter.",
-            to_text(each.kind));
       each.members = members;
       all.push_back(std::move(each));
     }
@@ -140,10 +153,8 @@ std::vector<LevelFit> fit_levels(const std::vector<CollectiveMeasurement>& measu
     for (; first < measured.size(); ++first) {
       const plan::Collective& each = measured[first].predicted.collective;
       if (each.kind != what.kind || each.members != what.members) break;
-      const auto members = static_cast<double>(each.members.size());
-      const double hops = facts_of(each.kind).rounds * (members - 1);
-      points.push_back({each.size, hops, hops * static_cast<double>(each.size.count()) / members,
-                        measured[first].summary.median});
+      points.push_back(ring_point(each.kind, static_cast<int>(each.members.size()), each.size,
+                                  measured[first].summary.median));
     }
     std::ranges::stable_sort(points, {}, &RingPoint::size);
     LevelFit fit = fit_ring(points);

@@ -17,6 +17,9 @@ struct RingPoint {
   double hops = 0, bytes = 0;
   double duration_ns = 0;
 };
+/// The ring of a kind among so many members takes equal hops; the bytes of all of them together.
+[[nodiscard]] RingPoint ring_point(CollectiveKind kind, int members, Bytes size,
+                                   double duration_ns);
 
 /// A number, and its 95% interval.
 struct Fitted {
@@ -48,8 +51,7 @@ inline constexpr std::size_t kFewestSizes = 6;
 
 /// The rings that show the levels of a scenario: the first node, the first rank of each node of the
 /// first datacenter, the first rank of each datacenter; levels of one member are left out. For
-/// every kind of the list (all-reduce, all-gather, reduce-scatter) and every size. Throws Error for
-/// what cannot be fitted.
+/// every kind of the list and every size. Throws Error for what cannot be fitted.
 [[nodiscard]] std::vector<plan::Collective> level_rings(
     const report::CollectiveArguments& arguments, const Scenario& scenario);
 

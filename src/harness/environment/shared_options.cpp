@@ -10,6 +10,7 @@ std::string usual_description(Shared which) {
   switch (which) {
     case Shared::out: return "directory for record.json";
     case Shared::json: return "print the record instead of a table";
+    case Shared::wide: return "tables with all columns, however wide";
     case Shared::check: return "a tiny model; the answer is the exit code";
     case Shared::confidence: return "";
     case Shared::device: return "cpu or cuda";
@@ -25,6 +26,7 @@ Argument add(Arguments& arguments, SharedOptions& options, Shared which, const s
   switch (which) {
     case Shared::out: break;
     case Shared::json: return arguments.flag("--json", options.json, text);
+    case Shared::wide: return arguments.flag("--wide", options.wide, text);
     case Shared::check: return arguments.flag("--check", options.check, text);
     case Shared::confidence: return arguments.option("--confidence", options.confidence, text);
     case Shared::device: return add_device_option(arguments, options.device, text);

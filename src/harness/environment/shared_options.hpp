@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/program/arguments.hpp"
+#include "base/table.hpp"
 
 namespace longhaul::harness {
 
@@ -14,6 +15,7 @@ struct SharedOptions {
   std::filesystem::path out;
   bool json = false;
   bool check = false;
+  bool wide = false;
   std::string confidence;  ///< "5%"; empty: a fixed number of samples
   std::string device = "cpu";
   std::string transport = "auto";
@@ -21,9 +23,24 @@ struct SharedOptions {
   int ranks_per_process = 1;
   std::vector<std::string> overrides;  ///< PATH=VALUE
   std::string command_line;
+
+  [[nodiscard]] TableWidth table_width() const {
+    return wide ? TableWidth::whole : TableWidth::fitting;
+  }
 };
 
-enum class Shared { out, json, check, confidence, device, transport, deadline, ranks, overrides };
+enum class Shared {
+  out,
+  json,
+  wide,
+  check,
+  confidence,
+  device,
+  transport,
+  deadline,
+  ranks,
+  overrides
+};
 
 /// One of them, and its line in the help; empty: the usual one.
 struct SharedOption {

@@ -72,7 +72,8 @@ void declare_run(Arguments& arguments, PipelineOptions& options) {
                    "exit with 1 where a median is further from its prediction: 2%");
   arguments.flag("--print-map", options.print_map,
                  "print which rank is where (host, stage, device, cores), and run nothing");
-  add_shared_options(arguments, options, {{Shared::json, "print the record instead of tables"}});
+  add_shared_options(arguments, options,
+                     {{Shared::json, "print the record instead of tables"}, {Shared::wide}});
   arguments.option("--fault", options.fault).group("");  // for tests
 }
 

@@ -72,6 +72,15 @@ Duration longest_start(int argc, char** argv) {
   return deadline + 30s;
 }
 
+/// The line asks for a text, and no launcher made a rank of this process: MPI need not start.
+bool is_question(int argc, char** argv) {
+  if (comm::was_launched()) return false;
+  for (int i = 1; i < argc && std::strcmp(argv[i], "--") != 0; ++i)
+    for (const char* const asking : {"-h", "--help", "--version"})
+      if (std::strcmp(argv[i], asking) == 0) return true;
+  return false;
+}
+
 /// A rank from here on.
 int run_rank(const std::function<ExitCode()>& body) {
   try {
@@ -91,6 +100,11 @@ int run_rank(const std::function<ExitCode()>& body) {
 }  // namespace
 
 int run_main(int& argc, char**& argv, const std::function<ExitCode()>& body) {
+  if (is_question(argc, argv)) {
+    int code = 0;
+    comm::run_thread_ranks(1, [&] { code = run_rank(body); });
+    return code;
+  }
   const comm::Session session{argc, argv, longest_start(argc, argv)};
   const int ranks = asked_ranks_per_process(argc, argv);
   if (ranks == 1) return run_rank(body);

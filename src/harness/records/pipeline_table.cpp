@@ -100,18 +100,18 @@ OptionalColumns optional_columns(const std::vector<PipelineMeasurement>& measure
 std::vector<Table::Column> columns_of(const OptionalColumns& has, const report::TimeScale& scale) {
   std::vector<Table::Column> columns{{"schedule", Align::left},
                                      {fmt::format("predicted [{}]", scale.unit())},
-                                     {"gap [%]"},
+                                     {"gap [%]", Align::right, 5},
                                      {"median"},
                                      {"95% CI of median"},
-                                     {"min"},
-                                     {"p95"},
+                                     {"min", Align::right, 1},
+                                     {"p95", Align::right, 1},
                                      {"n"},
                                      {"diff [%]"},
-                                     {"no credit"},
+                                     {"no credit", Align::right, 4},
                                      {"us/hop"},
                                      {"check", Align::left},
-                                     {"bubble [%]"},
-                                     {"peak act."}};
+                                     {"bubble [%]", Align::right, 3},
+                                     {"peak act.", Align::right, 2}};
   if (has.data_parallel) columns.push_back({"DP overlap [%]"});
   if (has.tokens) columns.push_back({"tokens/s"});
   if (has.utilization) columns.push_back({"MFU [%]"});
@@ -215,11 +215,11 @@ std::string pipeline_table(const std::vector<PipelineMeasurement>& played,
   for (std::size_t i = 0; i < played.size(); ++i)
     table.add_row(cells_of(measurements[i], has, own_rates(played[i], input), scale,
                            verdict_text(played[i], conditions), played[i].late_per_message()));
-  return title_of(input, options) + table.text() + doubts_text(played, conditions) +
-         overlap_table(measurements) + real_note(measurements, input, options) +
-         network_note(input, options) + weather_table(measurements, input, options) +
-         notes(measurements, input) + conditions_text(played, conditions) +
-         report::bound_table_text(predicted) +
+  return title_of(input, options) + table.text(options.table_width()) +
+         doubts_text(played, conditions) + overlap_table(measurements) +
+         real_note(measurements, input, options) + network_note(input, options) +
+         weather_table(measurements, input, options) + notes(measurements, input) +
+         conditions_text(played, conditions) + report::bound_table_text(predicted) +
          "\nwhere the idle time went, measured, % of device time\n" +
          report::idle_table_text(measured) + busy_table(measurements);
 }

@@ -42,7 +42,7 @@ TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
   const std::vector<CollectiveMeasurement> all{
       measured(CollectiveKind::all_reduce, {4.2e6, 4.1e6, 4.4e6, 4.1e6, 4.3e6, 4.2e6, 4.2e6}),
       measured(CollectiveKind::broadcast, {4e6})};
-  const std::string text = emulated_tables(all);
+  const std::string text = emulated_tables(all, TableWidth::whole);
   EXPECT_THAT(
       text,
       HasSubstr("all-reduce of 3.815 MiB among 4 ranks (count 4000000, type uint8, redop sum)\n"));
@@ -58,6 +58,18 @@ TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
   EXPECT_NEAR(json[0]["difference_percent"].get<double>(), 5, 1e-9);
   EXPECT_EQ(json[0]["durations_ns"].size(), 7U);
   EXPECT_TRUE(json[1]["interval_ns"].is_null());
+}
+
+TEST(CollectiveReport, HoldsTheMedianAgainstTheRangeOverTies) {
+  CollectiveMeasurement each = measured(CollectiveKind::all_reduce, {4.2e6, 4.3e6, 4.4e6});
+  EXPECT_FALSE(collectives_json({each})[0].contains("over_ties"));
+  each.over_ties = planner::TieRange{4ms, 4300us, 5ms, 40};
+  const auto json = collectives_json({each})[0]["over_ties"];
+  EXPECT_EQ(json["low_ns"], 4'000'000);
+  EXPECT_EQ(json["median_ns"], 4'300'000);
+  EXPECT_EQ(json["draws"], 40);
+  EXPECT_NEAR(json["difference_percent"].get<double>(), 0, 1e-9);
+  EXPECT_THAT(emulated_tables({each}, TableWidth::whole), HasSubstr("4 ms - 5 ms   +0.00"));
 }
 
 }  // namespace

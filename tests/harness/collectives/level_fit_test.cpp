@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "harness/collectives/collective_list.hpp"
+#include "planner/collectives/collective_times.hpp"
 #include "scenario/reader/load.hpp"
+#include "support/collectives.hpp"
 #include "support/levels.hpp"
 
 namespace longhaul::harness {
@@ -98,7 +100,25 @@ TEST(LevelRings, GoAlongOneLevelEach) {
   EXPECT_THAT(said([](auto& a) { a.group = "0-3"; }), HasSubstr("--group: it has no effect here"));
   EXPECT_THAT(said([](auto& a) { a.algorithm = "tree"; }), HasSubstr("--algorithm tree: "));
   EXPECT_THAT(said([](auto& a) { a.bytes = "1KiB,2KiB"; }), HasSubstr("--bytes has 2 sizes"));
-  EXPECT_THAT(said([](auto& a) { a.kind = "broadcast"; }), HasSubstr("ring of a broadcast"));
+}
+
+// Held against the messages in virtual time: sizes that every number of members divides.
+TEST(LevelRings, OfEveryKindTakeTheirHopsAndBytes) {
+  for (int members = 2; members <= 8; ++members) {
+    const Scenario scenario = testing::scenario_of(
+        {.gpus = members, .interfaces = "device = \"1GB/s\"\ndevice_latency = \"30us\""});
+    for (const CollectiveKind kind : every<CollectiveKind>()) {
+      const Bytes size{840'000};
+      const RingPoint point = ring_point(kind, members, size, 0);
+      const Duration played =
+          planner::play_collective(
+              testing::flat(kind, members, size, plan::CollectiveAlgorithm::ring), scenario)
+              .or_throw()
+              .duration;
+      EXPECT_DOUBLE_EQ(point.hops * 30e3 + point.bytes, static_cast<double>(played.count()))
+          << to_text(kind) << " of " << members;
+    }
+  }
 }
 
 TEST(LevelsText, IsReadBackByAScenario) {
