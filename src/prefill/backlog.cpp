@@ -27,7 +27,8 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// Most requests that may be refused one after the other: a file of which nothing can be placed ends.
+/// Most requests that may be refused one after the other: a file of which nothing can be placed
+/// ends.
 std::int64_t most_refused(const std::vector<Request>& file) { return std::ssize(file); }
 
 std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
@@ -66,12 +67,16 @@ class BubbleFiller {
 public:
   BubbleFiller(const IterationBubbles& iteration, const std::vector<Served>& served,
                const std::vector<Request>& file, const BacklogOptions& options)
-      : iteration_{iteration}, served_{served}, requests_{file}, options_{options},
+      : iteration_{iteration},
+        served_{served},
+        requests_{file},
+        options_{options},
         most_refused_{most_refused(file)} {
     for (const Served& each : served_)
       if (each.model.stages > 1 || &each != &served_.front())
-        fail("--backlog with --policy best-fit knows one [prefill] with stages = 1. Use --policy "
-             "earliest.");
+        fail(
+            "--backlog with --policy best-fit knows one [prefill] with stages = 1. Use --policy "
+            "earliest.");
     for (const Bubble& bubble : iteration.bubbles) longest_ = std::max(longest_, usable(bubble));
   }
 
@@ -118,9 +123,8 @@ private:
     std::vector<Duration> lengths;
     std::vector<std::size_t> order(queue_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-      return queue_[a].whole > queue_[b].whole;
-    });
+    std::ranges::stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return queue_[a].whole > queue_[b].whole; });
     for (const std::size_t i : order) lengths.push_back(queue_[i].whole);
     const Fill fill = fullest(lengths, room);
     std::size_t first = queue_.size();
@@ -159,7 +163,7 @@ private:
   BacklogOptions options_;
   std::int64_t most_refused_;
   Duration longest_{};
-  std::vector<Waiting> queue_;  ///< the oldest first
+  std::vector<Waiting> queue_;                                           ///< the oldest first
   std::vector<std::pair<std::int32_t, std::int32_t>> pipeline_of_rank_;  ///< rank, pipeline
   std::vector<Decision> decisions_;
 };

@@ -18,8 +18,8 @@ struct BacklogOptions {
 };
 
 /// The answers in the order in which they are given. A request arrives when it begins to wait: the
-/// first `waiting` at time 0, each further one when a place in the queue is free. Requests that still
-/// wait at the end are none of the answers.
+/// first `waiting` at time 0, each further one when a place in the queue is free. Requests that
+/// still wait at the end are none of the answers.
 ///
 /// `earliest`: requests in strict order, each placed as it arrives; a place is free as soon as one
 /// starts. `best_fit`: as a bubble opens, the waiting requests that fill it best are chosen, the

@@ -14,8 +14,9 @@ namespace {
 
 /// What one GPU may be filled with.
 struct GpuRole {
-  std::set<std::pair<std::size_t, int>> stages{};  ///< model, and 0: its first stage, 1: a later one
-  Duration guard = Duration::max();                ///< the least of its models
+  std::set<std::pair<std::size_t, int>>
+      stages{};                      ///< model, and 0: its first stage, 1: a later one
+  Duration guard = Duration::max();  ///< the least of its models
 };
 
 std::vector<GpuRole> roles_of(int gpus, const std::vector<Served>& served) {
@@ -71,9 +72,9 @@ std::vector<Fillable> fillable_bubbles(const IterationBubbles& iteration,
   return all;
 }
 
-/// The most work of a backlog's prompts that bubbles hold, where no more than `waiting` are left out
-/// of the prompts that came. Those longer than some bubble's time fit into longer ones alone; when
-/// these are full no more of them come, and with them none of the shorter ones between them.
+/// The most work of a backlog's prompts that bubbles hold, where no more than `waiting` are left
+/// out of the prompts that came. Those longer than some bubble's time fit into longer ones alone;
+/// when these are full no more of them come, and with them none of the shorter ones between them.
 double most_of_mix(const std::vector<Fillable>& bubbles, const std::vector<Duration>& prompts,
                    std::int64_t waiting, std::int64_t iterations) {
   const auto seconds = [](Duration time) { return static_cast<double>(time.count()); };

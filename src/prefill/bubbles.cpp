@@ -79,7 +79,7 @@ IterationBubbles find_bubbles(std::span<const TimelineRow> rows, int gpus) {
 }
 
 std::vector<LengthClass> idle_by_length(const IterationBubbles& iteration) {
-  constexpr std::array kBelow{1ms,   2ms,   5ms,   10ms,  20ms,  50ms,    100ms,
+  constexpr std::array kBelow{1ms,   2ms,   5ms,    10ms,   20ms,   50ms,    100ms,
                               200ms, 500ms, 1000ms, 2000ms, 5000ms, 10'000ms};
   std::vector<LengthClass> classes;
   for (const auto below : kBelow) classes.push_back({below});

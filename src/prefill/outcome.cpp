@@ -14,9 +14,8 @@ std::vector<PromptClass> prompt_classes(const std::vector<Decision>& decisions) 
     classes.push_back({.below = below});
   classes.emplace_back();
   for (const Decision& decision : decisions) {
-    PromptClass& own =
-        *std::ranges::upper_bound(classes.begin(), classes.end() - 1, decision.tokens, {},
-                                  &PromptClass::below);
+    PromptClass& own = *std::ranges::upper_bound(classes.begin(), classes.end() - 1,
+                                                 decision.tokens, {}, &PromptClass::below);
     ++own.offered;
     ++(decision.refused ? own.refused : own.done);
   }

@@ -38,8 +38,8 @@ struct Outcome {
   Utilisation utilisation;
   std::int64_t offered = 0, done = 0, tokens_served = 0;
   std::array<std::int64_t, every<RefusalReason>().size()> refused{};
-  std::vector<PromptClass> by_length;        ///< without those that no request is of
-  std::optional<TimePercentiles> ttft{};     ///< from arrival to the prefill's end; nullopt: none
+  std::vector<PromptClass> by_length;     ///< without those that no request is of
+  std::optional<TimePercentiles> ttft{};  ///< from arrival to the prefill's end; nullopt: none
   double wait_ns = 0, compute_ns = 0, hop_ns = 0;  ///< means over `done`: parts of TTFT
 };
 

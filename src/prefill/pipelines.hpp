@@ -9,8 +9,8 @@ namespace longhaul::prefill {
 
 /// The GPUs that hold a served model's layers together, one stage each.
 struct Pipeline {
-  std::int32_t number = 0;           ///< (g C + l) P + s, see serving_pipelines()
-  std::vector<std::int32_t> ranks;   ///< of stage 0 to k - 1
+  std::int32_t number = 0;          ///< (g C + l) P + s, see serving_pipelines()
+  std::vector<std::int32_t> ranks;  ///< of stage 0 to k - 1
 };
 
 /// Which GPUs serve, and how many hold no stage and why.
@@ -20,10 +20,10 @@ struct ServingPipelines {
   int across_datacenters = 0;       ///< GPUs of pipelines that would leave a datacenter
 };
 
-/// Pipelines of k stages: the GPUs of device s of LocalDPRank l in DP-cells g k .. g k + k - 1, `cell`
-/// = C replicas a cell, P devices; number (g C + l) P + s (BubbleTea 5.1). All stages lie in one
-/// datacenter. Throws Error where there are fewer than k cells, and under tensor parallelism, which
-/// the numbering does not know.
+/// Pipelines of k stages: the GPUs of device s of LocalDPRank l in DP-cells g k .. g k + k - 1,
+/// `cell` = C replicas a cell, P devices; number (g C + l) P + s (BubbleTea 5.1). All stages lie in
+/// one datacenter. Throws Error where there are fewer than k cells, and under tensor parallelism,
+/// which the numbering does not know.
 [[nodiscard]] ServingPipelines serving_pipelines(const Scenario& scenario, int stages, int cell);
 
 }  // namespace longhaul::prefill

@@ -50,8 +50,8 @@ Controller::Controller(const IterationBubbles& iteration, std::vector<Served> se
       empty_{iteration, {false}, least_stage_time(served_)},
       holds_(served_.size()) {}
 
-/// All stages fit only later and later: each asks its GPU, and where it starts later than the stages
-/// before it allow, all begin anew from there. The least fixed point is the earliest start.
+/// All stages fit only later and later: each asks its GPU, and where it starts later than the
+/// stages before it allow, all begin anew from there. The least fixed point is the earliest start.
 std::optional<Duration> Controller::earliest_on(FreeTime& free, const ServedModel& model,
                                                 const Pipeline& pipeline, Duration whole,
                                                 Duration from, Duration limit) const {
@@ -59,10 +59,10 @@ std::optional<Duration> Controller::earliest_on(FreeTime& free, const ServedMode
   const int stages = model.stages;
   for (int agreed = 0, stage = 0; agreed < stages; stage = (stage + 1) % stages) {
     const Duration length = model.stage_time(whole, stage);
-    const Duration offset =
-        stage == 0 ? Duration{}
-                   : model.stage_time(whole, 0) + (stage - 1) * model.stage_time(whole, 1) +
-                         stage * model.hop;
+    const Duration offset = stage == 0
+                                ? Duration{}
+                                : model.stage_time(whole, 0) +
+                                      (stage - 1) * model.stage_time(whole, 1) + stage * model.hop;
     const auto found = free.earliest(pipeline.ranks[static_cast<std::size_t>(stage)],
                                      start + offset, length, model.guard, limit + offset);
     if (!found) return std::nullopt;
@@ -127,10 +127,8 @@ void Controller::take(const Served& served, const Choice& choice, Duration whole
 Decision Controller::decide(const Request& request) {
   const std::size_t index = served_index(request, served_);
   const Served& served = served_[index];
-  Decision decision{.request = request.id,
-                    .arrival = request.arrival,
-                    .tokens = request.tokens,
-                    .model = index};
+  Decision decision{
+      .request = request.id, .arrival = request.arrival, .tokens = request.tokens, .model = index};
   const auto whole = served.model.time(request.tokens);
   if (!whole) {
     decision.refused = RefusalReason::profile;
@@ -158,7 +156,8 @@ Decision Controller::decide(const Request& request) {
   return decision;
 }
 
-std::vector<Decision> place_open_loop(Controller& controller, const std::vector<Request>& requests) {
+std::vector<Decision> place_open_loop(Controller& controller,
+                                      const std::vector<Request>& requests) {
   std::vector<Decision> decisions;
   decisions.reserve(requests.size());
   for (const Request& request : requests) decisions.push_back(controller.decide(request));

@@ -79,7 +79,7 @@ private:
   std::vector<Served> served_;
   PlacementPolicy policy_;
   FreeTime free_;
-  FreeTime empty_;  ///< nothing is ever placed in it
+  FreeTime empty_;                                             ///< nothing is ever placed in it
   std::vector<std::unordered_map<std::int64_t, bool>> holds_;  ///< by model and time
 };
 

@@ -40,7 +40,8 @@ std::optional<std::int64_t> timestamp(std::string_view text) {
     if (digits.find_first_not_of("0123456789") != std::string_view::npos) return -1;
     return whole(digits).value_or(-1);
   };
-  const std::array fields{part(0, 4), part(5, 2), part(8, 2), part(11, 2), part(14, 2), part(17, 2)};
+  const std::array fields{part(0, 4),  part(5, 2),  part(8, 2),
+                          part(11, 2), part(14, 2), part(17, 2)};
   if (std::ranges::min(fields) < 0 || fields[3] > 23 || fields[4] > 59 || fields[5] > 60)
     return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year{static_cast<int>(fields[0])},
@@ -68,16 +69,16 @@ void add_request(const CsvLine& line, std::int64_t arrival, std::int64_t tokens,
                 kMostPromptTokens);
   if (!requests.empty() && Duration{arrival} < requests.back().arrival)
     line.refuse("the request arrives before the one above it (time goes back). Sort the lines.");
-  requests.push_back(
-      {std::ssize(requests), Duration{arrival}, tokens, std::move(model)});
+  requests.push_back({std::ssize(requests), Duration{arrival}, tokens, std::move(model)});
 }
 
 std::size_t column_of(const CsvLine& names, std::string_view name) {
   const auto found = std::ranges::find(names.words, name);
   if (found == names.words.end())
-    names.refuse("there is no column \"{}\" (Azure's traces have TIMESTAMP, ContextTokens, "
-                 "GeneratedTokens). Name the columns in the first line.",
-                 name);
+    names.refuse(
+        "there is no column \"{}\" (Azure's traces have TIMESTAMP, ContextTokens, "
+        "GeneratedTokens). Name the columns in the first line.",
+        name);
   return static_cast<std::size_t>(found - names.words.begin());
 }
 
@@ -114,7 +115,8 @@ std::int64_t json_number(const CsvLine& line, const nlohmann::json& json, const 
   const auto found = json.find(key);
   if (found == json.end()) line.refuse("\"{}\" is missing. Give it.", key);
   if (!found->is_number_integer() ||
-      (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(kLatest)))
+      (found->is_number_unsigned() &&
+       found->get<std::uint64_t>() > static_cast<std::uint64_t>(kLatest)))
     line.refuse("\"{}\" = {} is no whole number in range. Give one.", key, shown(found->dump()));
   return found->get<std::int64_t>();
 }
@@ -132,9 +134,10 @@ std::vector<Request> parse_json_lines(std::string_view text, const std::string& 
     if (words.empty()) continue;
     const nlohmann::json json = nlohmann::json::parse(words, nullptr, false);
     if (!json.is_object())
-      line.refuse("\"{}\" is no JSON object (one stands in each line). Write {{\"timestamp\": 0, "
-                  "\"input_length\": 512}}, say.",
-                  shown(words));
+      line.refuse(
+          "\"{}\" is no JSON object (one stands in each line). Write {{\"timestamp\": 0, "
+          "\"input_length\": 512}}, say.",
+          shown(words));
     const std::int64_t arrival = json_number(line, json, "timestamp");
     if (arrival < 0 || arrival > kLatest / kMs)
       line.refuse("\"timestamp\" = {} is out of range (ms from 0 to {}). Check it.", arrival,

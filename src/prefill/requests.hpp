@@ -19,18 +19,19 @@ struct Request {
   friend bool operator==(const Request&, const Request&) = default;
 };
 
-/// The requests of a file, in its order; arrivals do not go back. Either Azure's traces as published
-/// (a line of names with TIMESTAMP and ContextTokens; "2023-11-16 18:17:03.9799600", CRLF or LF),
-/// which count from their first arrival, or JSON lines {"timestamp", "input_length", ...} (as
-/// Mooncake publishes; ms from 0; "model" names a [[prefill]]), told apart by the first character.
-/// `name` is the file's in messages. Throws Error "file:line: ..." that names the fault.
+/// The requests of a file, in its order; arrivals do not go back. Either Azure's traces as
+/// published (a line of names with TIMESTAMP and ContextTokens; "2023-11-16 18:17:03.9799600", CRLF
+/// or LF), which count from their first arrival, or JSON lines {"timestamp", "input_length", ...}
+/// (as Mooncake publishes; ms from 0; "model" names a [[prefill]]), told apart by the first
+/// character. `name` is the file's in messages. Throws Error "file:line: ..." that names the fault.
 [[nodiscard]] std::vector<Request> parse_requests(std::string_view text, const std::string& name);
 
 /// How a trace is offered; what is not set changes nothing. In this order:
 struct LoadOptions {
-  std::optional<Duration> window_from{}, window_to{};  ///< arrivals in [from, to), which count from it
-  int copies = 1;           ///< laid over each other, each shifted around the trace by a seeded time
-  double rate = 1;          ///< time is so much shorter
+  std::optional<Duration> window_from{},
+      window_to{};  ///< arrivals in [from, to), which count from it
+  int copies = 1;   ///< laid over each other, each shifted around the trace by a seeded time
+  double rate = 1;  ///< time is so much shorter
   std::optional<double> poisson{};  ///< requests a second: seeded arrivals instead of the trace's
   std::uint64_t seed = 1;
 };

@@ -33,8 +33,7 @@ SubsetSums::SubsetSums(std::span<const Duration> lengths, Duration most) {
   for (std::size_t sum = 1; sum < grains; ++sum)
     for (const std::size_t step : steps) {
       if (step > sum || is_dense_) break;
-      if (items_[sum - step] >= 0)
-        items_[sum] = std::max(items_[sum], items_[sum - step] + 1);
+      if (items_[sum - step] >= 0) items_[sum] = std::max(items_[sum], items_[sum - step] + 1);
     }
 }
 
@@ -60,7 +59,9 @@ Fill fullest(std::span<const Duration> lengths, Duration room) {
   std::bitset<kFillGrains * 2> reached;
   std::array<std::int32_t, kFillGrains * 2> last{};  // of each sum: the length that first gave it
   reached[0] = true;
-  const auto step_of = [&](Duration length) { return to_size((length + grain - Duration{1}) / grain); };
+  const auto step_of = [&](Duration length) {
+    return to_size((length + grain - Duration{1}) / grain);
+  };
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const std::size_t step = step_of(lengths[i]);
     if (lengths[i] > room || step > grains) continue;

@@ -8,9 +8,9 @@
 
 namespace longhaul::prefill {
 
-/// The sums of any of `lengths`, each as often as wanted, up to `most`. Lengths are rounded down to a
-/// grain of at least `most` / 2^16 unless their common divisor is coarser, so that a sum is never too
-/// small; it is exact where it is a multiple of that divisor.
+/// The sums of any of `lengths`, each as often as wanted, up to `most`. Lengths are rounded down to
+/// a grain of at least `most` / 2^16 unless their common divisor is coarser, so that a sum is never
+/// too small; it is exact where it is a multiple of that divisor.
 class SubsetSums {
 public:
   SubsetSums(std::span<const Duration> lengths, Duration most);
@@ -20,9 +20,9 @@ public:
 
 private:
   Duration grain_{1};
-  Duration error_{};                      ///< a sum of m lengths is at most m grains too small
-  bool is_dense_ = false;                 ///< a length is below the grain: any sum counts
-  std::vector<std::int64_t> items_;       ///< index: grains; the most lengths in that sum, -1: none
+  Duration error_{};                 ///< a sum of m lengths is at most m grains too small
+  bool is_dense_ = false;            ///< a length is below the grain: any sum counts
+  std::vector<std::int64_t> items_;  ///< index: grains; the most lengths in that sum, -1: none
 };
 
 /// A choice of lengths that fill a gap.

@@ -56,8 +56,8 @@ std::optional<double> ServedModel::useful_ns(std::int64_t tokens) const {
     rate = 0;
     // A convex count over a linear time is largest at an end of each part.
     for (const PrefillPoint& point : profile)
-      rate = std::max(rate,
-                      dimensions->flops(point.tokens) / static_cast<double>(point.time.count()));
+      rate =
+          std::max(rate, dimensions->flops(point.tokens) / static_cast<double>(point.time.count()));
   }
   return dimensions->flops(tokens) / rate;
 }

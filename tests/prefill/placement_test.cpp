@@ -14,7 +14,8 @@ using ::testing::ElementsAre;
 std::vector<Decision> placed(const std::vector<TimelineRow>& rows, const Scenario& scenario,
                              const std::vector<Request>& requests,
                              PlacementPolicy policy = PlacementPolicy::earliest, int cell = 1) {
-  Controller controller{find_bubbles(rows, scenario.ranks()), served_models(scenario, cell), policy};
+  Controller controller{find_bubbles(rows, scenario.ranks()), served_models(scenario, cell),
+                        policy};
   return place_open_loop(controller, requests);
 }
 
@@ -63,8 +64,8 @@ TEST(Placement, RefusesWithTheFirstReasonThatHolds) {
   ServedModel model = linear_model(1ms);
   model.slo_ttft = 200ms;
   const Scenario scenario = serving_scenario(2, 1, model);
-  const std::vector<Decision> decisions =
-      placed(gpipe_rows(), scenario, {{0, 0ms, 1001}, {1, 0ms, 350}, {2, 150ms, 160}, {3, 150ms, 150}});
+  const std::vector<Decision> decisions = placed(
+      gpipe_rows(), scenario, {{0, 0ms, 1001}, {1, 0ms, 350}, {2, 150ms, 160}, {3, 150ms, 150}});
   EXPECT_EQ(decisions[0].refused, RefusalReason::profile);
   EXPECT_EQ(decisions[1].refused, RefusalReason::too_long);
   EXPECT_EQ(decisions[2].refused, RefusalReason::slo);

@@ -48,8 +48,7 @@ TEST(ParseRequests, RefusesWithTheLine) {
   EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n"), HasSubstr("it has no request"));
   EXPECT_THAT(refusal("TIMESTAMP,Tokens\nx,1\n"), HasSubstr("r:1: there is no column"));
   EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\nnoon,1\n"), HasSubstr("r:2: \"noon\" is no time"));
-  EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n2023-02-30 00:00:00,1\n"),
-              HasSubstr("is no time"));
+  EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n2023-02-30 00:00:00,1\n"), HasSubstr("is no time"));
   EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n2023-01-01 00:00:00,0\n"),
               HasSubstr("r:2: 0 tokens are out of range"));
   EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n2023-01-01 00:00:01,1\n2023-01-01 00:00:00,1\n"),

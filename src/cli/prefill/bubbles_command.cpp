@@ -56,8 +56,8 @@ ordered_json bubbles_json(const SimulatedBubbles& bubbles) {
                                {"before_op", or_null(bubble.before_op)}});
   for (const prefill::LengthClass& length : prefill::idle_by_length(bubbles.iteration))
     json["idle_ns_by_length"].push_back(
-        {{"below_ns", length.below == Duration::max() ? ordered_json{}
-                                                      : ordered_json(length.below.count())},
+        {{"below_ns",
+          length.below == Duration::max() ? ordered_json{} : ordered_json(length.below.count())},
          {"bubbles", length.bubbles},
          {"idle_ns", length.idle.count()}});
   return json;

@@ -38,8 +38,7 @@ double positive_number(const char* option, const std::string& text) {
 /// "FROM,TO"; either may be left out.
 void read_window(const std::string& text, prefill::LoadOptions& load) {
   const std::vector<std::string> ends = words_of(text, ',');
-  if (ends.size() != 2)
-    fail("--window: \"{}\" is no window. Write FROM,TO, as in 60s,120s.", text);
+  if (ends.size() != 2) fail("--window: \"{}\" is no window. Write FROM,TO, as in 60s,120s.", text);
   const auto time = [](const std::string& word) -> std::optional<Duration> {
     if (word.empty()) return std::nullopt;
     try {
@@ -74,9 +73,9 @@ prefill::LoadOptions load_options(const PrefillArguments& typed) {
 }
 
 prefill::BacklogOptions backlog_options(const PrefillArguments& typed, const Scenario& scenario) {
-  for (const auto& [option, value] :
-       {std::pair{"--rate", &typed.rate}, {"--copies", &typed.copies},
-        {"--poisson", &typed.poisson}})
+  for (const auto& [option, value] : {std::pair{"--rate", &typed.rate},
+                                      {"--copies", &typed.copies},
+                                      {"--poisson", &typed.poisson}})
     if (!value->empty())
       fail("{}: it has no effect with --backlog (a queue that never empties). Leave one out.",
            option);
@@ -106,10 +105,9 @@ PrefillInput read_input(const PrefillArguments& typed, const Scenario& scenario)
       prefill::parse_requests(read_text_file(typed.requests), typed.requests), load);
   if (input.requests.empty())
     fail("--window: no request of {} arrives in it. Widen it.", typed.requests);
-  input.load = input.backlog
-                   ? fmt::format("a backlog of {}, {} iterations", input.backlog->waiting,
-                                 input.backlog->iterations)
-                   : fmt::format("an open loop of {} requests", input.requests.size());
+  input.load = input.backlog ? fmt::format("a backlog of {}, {} iterations", input.backlog->waiting,
+                                           input.backlog->iterations)
+                             : fmt::format("an open loop of {} requests", input.requests.size());
   return input;
 }
 
@@ -136,12 +134,9 @@ FilledSchedule fill(SimulatedBubbles bubbles, const Scenario& scenario, const Pr
     prefill::Controller controller{iteration, served, input.policy};
     filled.decisions = prefill::place_open_loop(controller, input.requests);
   }
-  filled.placement =
-      (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
-  filled.outcome =
-      prefill::summarize_decisions(iteration, served, filled.decisions, iterations);
-  const auto waiting =
-      input.backlog ? std::optional{input.backlog->waiting} : std::nullopt;
+  filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
+  filled.outcome = prefill::summarize_decisions(iteration, served, filled.decisions, iterations);
+  const auto waiting = input.backlog ? std::optional{input.backlog->waiting} : std::nullopt;
   filled.bounds = prefill::utilisation_bounds(iteration, served, input.requests, waiting,
                                               filled.outcome.iterations);
   return filled;
@@ -197,9 +192,9 @@ ordered_json filled_json(const FilledSchedule& filled) {
                                                 {"p99", outcome.ttft->p99.count()},
                                                 {"max", outcome.ttft->max.count()}}
                                  : ordered_json{};
-  json["ttft_parts_ns"] = {{"network", ordered_json{}},   {"decision", ordered_json{}},
-                           {"wait", outcome.wait_ns},     {"compute", outcome.compute_ns},
-                           {"hop", outcome.hop_ns},       {"kv", ordered_json{}},
+  json["ttft_parts_ns"] = {{"network", ordered_json{}},    {"decision", ordered_json{}},
+                           {"wait", outcome.wait_ns},      {"compute", outcome.compute_ns},
+                           {"hop", outcome.hop_ns},        {"kv", ordered_json{}},
                            {"first_token", ordered_json{}}};
   json["training_delay"] = ordered_json{};
   json["placement_ns"] = filled.placement.count();
@@ -224,7 +219,7 @@ std::string text_of(const std::vector<FilledSchedule>& all, TableWidth width) {
   const auto percent = [](double share) { return report::percent_text(share) + "%"; };
   for (const FilledSchedule& each : all) {
     const prefill::Outcome& outcome = each.outcome;
-    const auto ttft = [&](Duration prefill::TimePercentiles::* part) {
+    const auto ttft = [&](Duration prefill::TimePercentiles::*part) {
       return outcome.ttft ? to_text(*outcome.ttft.*part) : "-";
     };
     const auto useful = outcome.utilisation.useful;
@@ -262,11 +257,10 @@ std::string placements_csv(const std::vector<Decision>& decisions) {
 /// Pipelines that serve, and what is left out of the answer.
 std::string notes_text(const Scenario& scenario, const std::vector<FilledSchedule>& all) {
   std::string text;
-  for (const prefill::Served& each :
-       prefill::served_models(scenario, all.front().bubbles.cell)) {
-    text += fmt::format("{}: {} of {} served by {} GPUs each\n", each.model.name,
+  for (const prefill::Served& each : prefill::served_models(scenario, all.front().bubbles.cell)) {
+    text += fmt::format("{}: {} of {}\n", each.model.name,
                         report::counted(std::ssize(each.serving.pipelines), "pipeline"),
-                        all.front().bubbles.schedule.name, each.model.stages);
+                        report::counted(each.model.stages, "GPU"));
     if (each.serving.without_group > 0)
       text += fmt::format("! {}: {} GPUs serve nothing: their DP-cells do not fill a pipeline\n",
                           each.model.name, each.serving.without_group);
@@ -276,8 +270,9 @@ std::string notes_text(const Scenario& scenario, const std::vector<FilledSchedul
     if (!each.model.dimensions)
       text += fmt::format("{}: without a model its memory counts nothing\n", each.model.name);
   }
-  return text + "TTFT ends with the prefill: sending keys and values and the first token count "
-                "nothing.\n";
+  return text +
+         "TTFT ends with the prefill: sending keys and values and the first token count "
+         "nothing.\n";
 }
 
 }  // namespace
@@ -313,8 +308,8 @@ Answer prefill_command(const Options& options) {
     });
   }
   if (!options.json)
-    return {fmt::format("{}: {}; simulated, {}, {}\n\n", scenario.name,
-                        report::size_text(scenario), to_string(input.policy), input.load) +
+    return {fmt::format("{}: {}; simulated, {}, {}\n\n", scenario.name, report::size_text(scenario),
+                        to_string(input.policy), input.load) +
             text_of(all, table_width(options)) + "\n" + notes_text(scenario, all)};
   ordered_json json = record_header(options, scenario);
   json["policy"] = to_string(input.policy);

@@ -21,8 +21,7 @@ struct SimulatedBubbles {
                                                               const Scenario& scenario);
 
 /// Bubbles of a table, as text and JSON of `longhaul bubbles`.
-[[nodiscard]] std::string bubbles_text(const std::vector<SimulatedBubbles>& all,
-                                       TableWidth width);
+[[nodiscard]] std::string bubbles_text(const std::vector<SimulatedBubbles>& all, TableWidth width);
 [[nodiscard]] nlohmann::ordered_json bubbles_json(const SimulatedBubbles& bubbles);
 
 }  // namespace longhaul::cli

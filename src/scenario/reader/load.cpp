@@ -60,11 +60,10 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const auto costs_file = CostsFile::include(root, overrides);
   const auto network_file = NetworkFile::include(root, overrides);
   for (const std::string& option : overrides) apply_override(root, option);
-  const Section known{root,
-                      "",
-                      {"scenario", "model", "costs", "parallel", "memory", "datacenter", "wan",
-                       "link", "node", "network", "overlap", "replica", "service", "operator",
-                       "prefill", "run", "traces", "profiles", "levels", "regions"}};
+  const Section known{
+      root, "", {"scenario", "model", "costs",   "parallel", "memory",  "datacenter", "wan",
+                 "link",     "node",  "network", "overlap",  "replica", "service",    "operator",
+                 "prefill",  "run",   "traces",  "profiles", "levels",  "regions"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = without_stored_options(toml);

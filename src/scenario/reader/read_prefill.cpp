@@ -154,7 +154,8 @@ ServedModel read_served(const ConfigNode& root, const ConfigNode& table, std::st
                          "guard", "memory", "slo_ttft"}};
   ServedModel served;
   served.dimensions = read_served_model(section);
-  if (const auto field = section.find("model"); field && field->node->kind != ConfigNode::Kind::table)
+  if (const auto field = section.find("model");
+      field && field->node->kind != ConfigNode::Kind::table)
     served.name = read_text(*field);
   if (const auto field = section.find("name")) {
     served.name = read_text(*field);

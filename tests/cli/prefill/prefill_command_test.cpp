@@ -1,0 +1,103 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text_file.hpp"
+#include "cli/support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// GPipe of 2 stages and 2 microbatches, F 100 ms and B 200 ms: each device has one bubble of 300
+/// ms in 900, device 0 from 200 ms, device 1 from 700. A token takes 1 ms.
+class PrefillCommand : public ::testing::Test {
+protected:
+  [[nodiscard]] Outcome run(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"prefill", scenario_, "--schedule", "gpipe"});
+    return longhaul_run(more);
+  }
+
+  TempDir directory_;
+  std::string profile_ =
+      directory_.write("times.csv", "tokens,time_ns\n1,1000000\n400,400000000\n");
+  std::string scenario_ =
+      directory_.write("two.toml",
+                       "[costs]\nforward = \"100ms\"\nbackward = \"200ms\"\nmessage = \"1MB\"\n"
+                       "[parallel]\nstages = 2\nmicrobatches = 2\n[[datacenter]]\nname = \"a\"\n"
+                       "stages = [0, 1]\n[run]\niterations = 4\n"
+                       "[prefill]\nprofile = \"times.csv\"\nguard = \"10ms\"\n");
+  std::string requests_ = directory_.write("requests.jsonl",
+                                           "{\"timestamp\": 150, \"input_length\": 100}\n"
+                                           "{\"timestamp\": 150, \"input_length\": 300}\n"
+                                           "{\"timestamp\": 160, \"input_length\": 401}\n"
+                                           "{\"timestamp\": 170, \"input_length\": 150}\n");
+};
+
+TEST_F(PrefillCommand, ShowsTheBubbles) {
+  const Outcome found = longhaul_run({"bubbles", scenario_, "--schedule", "gpipe", "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const nlohmann::json json = found.json()["schedules"][0];
+  EXPECT_EQ(json["period_ns"], 900'000'000);
+  EXPECT_DOUBLE_EQ(json["busy_ratio"].get<double>(), 1200.0 / 1800);
+  ASSERT_EQ(json["bubbles"].size(), 2U);
+  EXPECT_EQ(json["bubbles"][0]["start_ns"], 200'000'000);
+  EXPECT_EQ(json["bubbles"][0]["end_ns"], 500'000'000);
+  EXPECT_EQ(json["bubbles"][1]["end_ns"], 1'000'000'000) << "over the iteration's end";
+  EXPECT_EQ(json["idle_ns_by_length"][0]["idle_ns"], 600'000'000);
+}
+
+TEST_F(PrefillCommand, PlacesEachRequestOrSaysWhyNot) {
+  const std::string out = directory_.path("answers.csv");
+  const Outcome found = run({"--requests", requests_, "--json", "--placements-out", out});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_EQ(read_text_file(out),
+            "request,arrival_ns,tokens,answer,reason,pipeline,start_ns,end_ns\n"
+            "0,150000000,100,placed,,0,200000000,300000000\n"
+            "1,150000000,300,refused,too_long,,,\n"
+            "2,160000000,401,refused,profile,,,\n"
+            "3,170000000,150,placed,,0,300000000,450000000\n");
+  const nlohmann::json json = found.json()["schedules"][0];
+  EXPECT_EQ(json["requests"]["offered"], 4);
+  EXPECT_EQ(json["requests"]["done"], 2);
+  EXPECT_EQ(json["requests"]["refused"]["too_long"], 1);
+  EXPECT_EQ(json["requests"]["refused"]["slo"], 0);
+  EXPECT_EQ(json["tokens_served"], 250);
+  EXPECT_DOUBLE_EQ(json["utilisation"]["total"].get<double>(), 1450.0 / 1800);
+  EXPECT_EQ(json["utilisation"]["useful"], nullptr);
+  EXPECT_EQ(json["ttft_ns"]["max"], 280'000'000);
+  EXPECT_EQ(json["ttft_parts_ns"]["kv"], nullptr);
+  EXPECT_EQ(json["training_delay"], nullptr);
+}
+
+TEST_F(PrefillCommand, FillsFromABacklog) {
+  const Outcome found = run({"--requests", requests_, "--backlog", "3", "--patience", "5"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("a backlog of 3, 4 iterations"));
+  EXPECT_THAT(found.out, HasSubstr("too_long"));
+  EXPECT_THAT(found.out, HasSubstr("without a model its memory counts nothing"));
+}
+
+TEST_F(PrefillCommand, RefusesWhatDoesNotFit) {
+  const auto said = [&](std::vector<std::string> more) {
+    const Outcome found = run(std::move(more));
+    EXPECT_EQ(found.code, 2);
+    return found.err;
+  };
+  EXPECT_THAT(said({}), HasSubstr("--requests is missing"));
+  EXPECT_THAT(said({"--requests", requests_, "--policy", "earlyest"}),
+              HasSubstr("Did you mean \"earliest\"?"));
+  EXPECT_THAT(said({"--requests", requests_, "--patience", "3"}), HasSubstr("without --backlog"));
+  EXPECT_THAT(said({"--requests", requests_, "--backlog", "0"}), HasSubstr("--backlog"));
+  EXPECT_THAT(said({"--requests", requests_, "--backlog", "3", "--rate", "2"}),
+              HasSubstr("--rate: it has no effect with --backlog"));
+  EXPECT_THAT(said({"--requests", requests_, "--window", "5s,1s"}),
+              HasSubstr("ends before it begins"));
+  EXPECT_THAT(said({"--requests", requests_, "--rate", "no"}), HasSubstr("--rate"));
+  EXPECT_THAT(said({"--requests", requests_, "--set", "prefill.stages=2"}),
+              HasSubstr("prefill.stages = 2 is more than the 1 DP-cells"));
+  EXPECT_THAT(said({"--requests", directory_.path("none.csv")}), HasSubstr("none.csv"));
+}
+
+}  // namespace
+}  // namespace longhaul::test
