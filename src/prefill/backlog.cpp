@@ -1,10 +1,9 @@
-#include "prefill/backlog.hpp"
-
 #include <algorithm>
 #include <functional>
 #include <queue>
 
 #include "base/error.hpp"
+#include "prefill/placement.hpp"
 #include "prefill/subset_sums.hpp"
 
 namespace longhaul::prefill {

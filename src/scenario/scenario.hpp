@@ -379,8 +379,7 @@ struct Scenario {
   [[nodiscard]] const NodeInterfaces* interfaces(DatacenterId of) const;
   /// Relative speed of the devices of a stage in replica 0; 1 where nothing is placed.
   [[nodiscard]] double speed_of_stage(DeviceId stage) const {
-    if (!is_placed()) return 1;
-    return datacenters[index(datacenter_of(rank(ReplicaId{0}, stage)))].speed;
+    return is_placed() ? datacenters[index(datacenter_of(rank(ReplicaId{0}, stage)))].speed : 1;
   }
   /// Largest forward time of a stage: the unit of latency_ratio and transfer_ratio.
   [[nodiscard]] Duration largest_forward() const;
@@ -394,8 +393,7 @@ struct Scenario {
 /// F = D = W = `unit`, activation 2 MiB, message 1 MiB, weights 8 MiB.
 [[nodiscard]] Scenario uniform_scenario(int stages, int microbatches,
                                         Duration unit = Duration{100});
-/// Splits the devices of every replica evenly over `datacenters`, with equal links between
-/// all pairs.
+/// Splits the devices of every replica evenly over `datacenters`, equal links between all pairs.
 [[nodiscard]] Scenario spread(Scenario scenario, int datacenters, Duration latency,
                               Duration transfer_of_largest_message);
 

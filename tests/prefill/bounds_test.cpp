@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "prefill/backlog.hpp"
 #include "prefill/instances.hpp"
 #include "prefill/outcome.hpp"
+#include "prefill/placement.hpp"
 
 namespace longhaul::prefill {
 namespace {

@@ -10,7 +10,6 @@
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "cli/prefill/simulated_bubbles.hpp"
-#include "prefill/backlog.hpp"
 #include "prefill/outcome.hpp"
 #include "report/record.hpp"
 #include "report/record_file.hpp"
