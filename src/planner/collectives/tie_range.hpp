@@ -6,6 +6,7 @@
 #include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::planner {
 
