@@ -73,6 +73,14 @@ std::int64_t profile_number(const CsvLine& line, std::size_t word, const char* n
   return value;
 }
 
+/// Without the blank that sets each line of a text in that a scenario holds.
+std::string without_margin(std::string_view csv) {
+  std::string text;
+  for (std::size_t i = 0; i < csv.size(); ++i)
+    if (csv[i] != ' ' || (i > 0 && csv[i - 1] != '\n')) text += csv[i];
+  return text;
+}
+
 std::vector<PrefillPoint> read_profile(std::string_view csv, const std::string& source) {
   std::vector<PrefillPoint> points;
   bool named = false;
@@ -138,7 +146,7 @@ void read_served_time(const ConfigNode& root, const Section& section, ServedMode
               "prefill.achieved_flops and prefill.profile are both given (each says how long a "
               "prefill takes). Keep one.");
     const MeasuredText text = read_measured(root, *profile, kProfileKind);
-    served.profile = read_profile(text.text, text.name);
+    served.profile = read_profile(without_margin(text.text), text.name);
     if (held_text.find(text.held) == std::string::npos) held_text += text.held;
     return;
   }
