@@ -154,6 +154,18 @@ Scenario Scenario::of_replica(ReplicaId replica) const {
   return alone;
 }
 
+std::vector<std::string> Scenario::gpus_of_ranks() const {
+  std::vector<std::string> gpus;
+  std::vector<std::size_t> before(datacenters.size());  // ranks of each datacenter so far
+  for (const DatacenterId where : placement) {
+    const Datacenter& datacenter = datacenters[index(where)];
+    if (datacenter.gpu_models.empty()) return {};
+    const std::size_t node = before[index(where)]++ / to_size(datacenter.gpus_per_node.value_or(1));
+    gpus.push_back(datacenter.gpu_models[std::min(node, datacenter.gpu_models.size() - 1)]);
+  }
+  return gpus;
+}
+
 Duration Scenario::largest_forward() const {
   LONGHAUL_ASSERT(!costs.forward.empty(), "scenario {} has no stages", name);
   return *std::max_element(costs.forward.begin(), costs.forward.end());
@@ -179,6 +191,8 @@ Scenario Scenario::as_played() const {
   for (Costs& of_replica : played.replica_costs) slow_down_blocks(of_replica);
   played.operators.all = slowed(played.operators.all, factor);
   played.pieces.overhead = scaled(played.pieces.overhead, factor);
+  for (const auto times : kPartCosts)
+    for (Duration& time : played.train.costs.*times) time = scaled(time, factor);
   for (ServedModel& each : played.served) {
     for (PrefillPoint& point : each.profile) point.time = scaled(point.time, factor);
     for (Duration* const time : {&each.floor, &each.hop, &each.guard})

@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "base/vocabulary.hpp"
 #include "scenario/served_model.hpp"
+#include "scenario/training.hpp"
 
 namespace longhaul {
 
@@ -66,30 +67,6 @@ struct ModelOperators {
   bool are_costs = false;
   [[nodiscard]] bool known() const { return all != nullptr; }
 };
-
-/// How replicas sum the gradients of a stage: not at all; an all-reduce after its last W; ZeRO-1's
-/// reduce-scatter after the last W and all-gather of weights before the first F; CrossPipe's
-/// estimate for two datacenters (appendix E: 2 latencies + bytes of the weights at the slowest
-/// rate); Atlas' (footnote 1: an all-reduce without latencies, 2 (n-1)/n bytes / slowest rate);
-/// ZeRO-3's, where `shard` replicas hold one copy of the weights together: gathered from them
-/// before the first F and kept until the last W, gradients scattered over them and then summed with
-/// the other copies' (hybrid sharding); ZeRO-2's, whose messages between whole stages are ZeRO-1's.
-#define LONGHAUL_GRADIENT_SYNCS(X)    \
-  X(none, "none")                     \
-  X(all_reduce, "all-reduce")         \
-  X(zero1, "zero1")                   \
-  X(two_datacenter, "two-datacenter") \
-  X(ring_rate, "ring-rate")           \
-  X(zero3, "zero3")                   \
-  X(zero2,                            \
-    "zero"                            \
-    "2")
-LONGHAUL_LISTED_ENUM(GradientSync, LONGHAUL_GRADIENT_SYNCS);
-
-/// Does each replica step its part of all weights, and gathers those of the others?
-[[nodiscard]] constexpr bool divides_optimizer(GradientSync sync) {
-  return sync == GradientSync::zero1 || sync == GradientSync::zero2;
-}
 
 /// The three indices of a training rank.
 #define LONGHAUL_RANK_DIMENSIONS(X) X(tensor, "tensor") X(stage, "stage") X(replica, "replica")
@@ -172,9 +149,10 @@ struct Datacenter {
   std::optional<int> gpus;  ///< how many there are; a placement that needs more is refused
   double speed = 1.0;       ///< of its devices, relative; the costs below are divided by it already
   std::string region{};     ///< "azure:eastus": where it lies, for tables of measured links
-  std::optional<int> gpus_per_node{};    ///< of its nodes; default of NodeInterfaces::gpus
-  std::optional<double> price{};         ///< $ per GPU and hour
-  std::optional<double> egress_price{};  ///< $ per GB (1e9 bytes) that leaves it
+  std::optional<int> gpus_per_node{};     ///< of its nodes; default of NodeInterfaces::gpus
+  std::optional<double> price{};          ///< $ per GPU and hour
+  std::optional<double> egress_price{};   ///< $ per GB (1e9 bytes) that leaves it
+  std::vector<std::string> gpu_models{};  ///< of all, or of each of its nodes; empty: not said
 };
 
 /// Each ordered pair of devices has the link to itself (CrossPipe's model), or all messages of an
@@ -347,6 +325,7 @@ struct Scenario {
   OverlapSlowdown overlap{};
   OverlapPieces pieces{};
   std::vector<ServedModel> served{};  ///< in the bubbles of training: [prefill]
+  Training train{};
   Run run;
 
   [[nodiscard]] int ranks() const;  ///< all, with those that do not train
@@ -373,6 +352,8 @@ struct Scenario {
   /// The replica alone, as the only one.
   [[nodiscard]] Scenario of_replica(ReplicaId replica) const;
   [[nodiscard]] bool is_placed() const { return !placement.empty(); }
+  /// The GPU of each rank; empty where a datacenter with ranks names none.
+  [[nodiscard]] std::vector<std::string> gpus_of_ranks() const;
   [[nodiscard]] DatacenterId datacenter_of(Rank rank) const { return placement[index(rank)]; }
   /// nullptr where none is given: no time inside a datacenter, no way between two.
   [[nodiscard]] const Link* link(DatacenterId from, DatacenterId to) const;

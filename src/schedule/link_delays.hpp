@@ -62,7 +62,8 @@ private:
 [[nodiscard]] inline SyncTimes sync_times(const Scenario& scenario, const LinkDelays& links,
                                           DeviceId device, Bytes weights) {
   switch (scenario.parallel.gradient_sync) {
-    case GradientSync::none: break;
+    case GradientSync::none:
+    case GradientSync::compressed: break;  // beside the blocks, in iterations that follow
     case GradientSync::all_reduce: return {{}, 2 * links.ring(device, weights)};
     case GradientSync::zero1:
     case GradientSync::zero2: {

@@ -84,6 +84,10 @@ Result<IterationPlan> with_communications(IterationPlan plan) {
         "gradient_sync = \"{}\" is an estimate that holds nothing (there is nothing to overlap). "
         "Take \"all-reduce\", \"zero1\", \"zero2\" or \"zero3\".",
         to_string(parallel.gradient_sync));
+  if (parallel.gradient_sync == GradientSync::compressed)
+    return refused(
+        "gradient_sync = \"compressed\" exchanges parts by rules of its own (schedule stella shows "
+        "it). Take \"all-reduce\", \"zero1\", \"zero2\" or \"zero3\".");
   if (auto why = why_absurd(*plan.scenario)) return *std::move(why);
   for (const DeviceId stage : plan.stages.ids()) {
     StageWork& work = plan.stages[stage];

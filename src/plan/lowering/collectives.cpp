@@ -151,7 +151,8 @@ Duration estimated_time(Bytes size, std::size_t members, const schedule::RingHop
 
 std::vector<StageCollective> find_collectives(const Schedule& schedule, const Scenario& scenario) {
   if (schedule.replicas * schedule.copies < 2 ||
-      scenario.parallel.gradient_sync == GradientSync::none)
+      scenario.parallel.gradient_sync == GradientSync::none ||
+      scenario.parallel.gradient_sync == GradientSync::compressed)
     return {};
   return CollectiveFinder{schedule, scenario}.all();
 }

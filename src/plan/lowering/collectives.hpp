@@ -33,7 +33,7 @@ struct StageCollective {
 /// copies of the model sums the gradients of the copies, with one replica too. Sharded weights are
 /// gathered, and gradients scattered, among the Parallel::shard replicas that hold a copy together,
 /// and then each shard is summed over the copies. Empty where no stage is held twice or has no
-/// weights, and for GradientSync::none.
+/// weights, and for GradientSync::none and compressed.
 [[nodiscard]] std::vector<StageCollective> find_collectives(const Schedule& schedule,
                                                             const Scenario& scenario);
 

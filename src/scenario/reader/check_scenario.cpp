@@ -239,6 +239,10 @@ void check_scenario(const ConfigNode& root, const Scenario& scenario, bool weigh
             "parallel.replicas = {} needs costs.weights (without a model nothing tells the "
             "size of the gradients). Add costs.weights, or gradient_sync = \"none\".",
             parallel.replicas);
+  if (!scenario.is_placed() && parallel.gradient_sync == GradientSync::compressed)
+    fail_at(place,
+            "gradient_sync = \"compressed\" beside stages without a place (whoever places them "
+            "reckons with whole gradients). Give each [[datacenter]] its stages or replicas.");
   refuse_tensor_twice(root, scenario);
   refuse_divided_heads(root, scenario);
   if (!scenario.is_placed()) return;

@@ -12,6 +12,7 @@
 #include "scenario/reader/sections.hpp"
 #include "scenario/reader/stored_text.hpp"
 #include "scenario/text/config_node.hpp"
+#include "scenario/training/read_train.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -63,7 +64,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const Section known{
       root, "", {"scenario", "model", "costs",   "parallel", "memory",  "datacenter", "wan",
                  "link",     "node",  "network", "overlap",  "replica", "service",    "operator",
-                 "prefill",  "run",   "traces",  "profiles", "levels",  "regions"}};
+                 "prefill",  "run",   "traces",  "profiles", "levels",  "regions",    "train"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = without_stored_options(toml);
@@ -72,6 +73,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const auto model = read_model(root);
   if (model) scenario.model = model->model;
   read_placement(root, placing, scenario);
+  scenario.text += read_train(root, scenario);
   read_services(root, scenario);
   if (model) scenario.layers = read_layers(root, *model, scenario);
   if (costs_file) {

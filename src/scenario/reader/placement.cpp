@@ -2,6 +2,7 @@
 
 #include "base/index.hpp"
 #include "scenario/reader/sections.hpp"
+#include "scenario/training/read_train.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -89,6 +90,18 @@ void refuse_unplaced(const ConfigNode& root, const Scenario& scenario) {
           place.stage, place.replica, scenario.parallel.stages, scenario.parallel.replicas);
 }
 
+/// One for all of its nodes, or one for each.
+void read_gpu_models(const Field& field, std::int64_t ranks, Datacenter& datacenter) {
+  datacenter.gpu_models = read_gpu_names(field);
+  const auto of_node = static_cast<std::int64_t>(datacenter.gpus_per_node.value_or(1));
+  const std::int64_t nodes = (ranks + of_node - 1) / of_node;
+  if (field.node->kind == ConfigNode::Kind::list && std::ssize(datacenter.gpu_models) != nodes)
+    fail_at(field.node->place,
+            "{} names {} GPUs, but {} has {} nodes ({} ranks, {} of a node). Name one for each "
+            "node, or one for all.",
+            field.path, datacenter.gpu_models.size(), datacenter.name, nodes, ranks, of_node);
+}
+
 std::string read_region(const Field& field) {
   const std::string region = read_text(field);
   if (region.empty())
@@ -116,7 +129,7 @@ void read_datacenter(const ConfigNode& table, Scenario& scenario) {
   const Section section{table,
                         "datacenter",
                         {"name", "stages", "replicas", "gpus", "speed", "region", "gpus_per_node",
-                         "price", "egress_price"}};
+                         "price", "egress_price", "gpu"}};
   if (scenario.datacenters.size() == kMostDatacenters)
     fail_at(section.place(), "this is datacenter {} ({} is the limit). Use fewer.",
             kMostDatacenters + 1, kMostDatacenters);
@@ -134,6 +147,7 @@ void read_datacenter(const ConfigNode& table, Scenario& scenario) {
     datacenter.egress_price = read_number(*field, 0, kMostPrice);
   const std::int64_t ranks = scenario.is_placed() ? place_ranks(section, id, scenario) : 0;
   read_gpus(section, ranks, scenario, datacenter);
+  if (const auto field = section.find("gpu")) read_gpu_models(*field, ranks, datacenter);
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "base/unit_text.hpp"
 #include "scenario/model_operators.hpp"
 #include "scenario/reader/sections.hpp"
+#include "scenario/training/read_train.hpp"
+#include "scenario/training/training_presets.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -99,6 +101,16 @@ void take_operators(const Scenario& scenario, bool has_model, Costs& costs) {
   if (!has_model) costs.weights = sums.weights;
 }
 
+/// Of a training preset: f32 gradients of its parameters, and times of the GPUs of replica 0.
+void take_preset(const ConfigNode& root, const Scenario& scenario, Costs& costs) {
+  const TrainingPreset* const preset = find_training_preset(scenario.train.preset);
+  if (preset == nullptr) return;
+  const std::vector<Costs> of_gpus = costs_of_gpus(root, scenario);
+  if (!of_gpus.empty()) costs = of_gpus.front();
+  for (int stage = 0; stage < scenario.parallel.stages; ++stage)
+    costs.weights.push_back(share(Bytes{4 * preset->parameters}, scenario.parallel.stages, stage));
+}
+
 void set_sizes(const std::optional<Section>& section, int stages, bool has_model,
                LoadedCosts& loaded) {
   Costs& costs = loaded.costs;
@@ -134,7 +146,8 @@ void divide_over_tensor(int tensor, Costs& costs) {
 }
 
 /// The times of the model or of operators, which keys replace; nothing where there is neither.
-Costs default_costs(const std::optional<LoadedModel>& model, const Scenario& scenario) {
+Costs default_costs(const ConfigNode& root, const std::optional<LoadedModel>& model,
+                    const Scenario& scenario) {
   Costs costs;
   if (model) {
     try {
@@ -144,6 +157,7 @@ Costs default_costs(const std::optional<LoadedModel>& model, const Scenario& sce
     }
   }
   if (scenario.operators.are_costs) take_operators(scenario, model.has_value(), costs);
+  if (!model && !scenario.operators.are_costs) take_preset(root, scenario, costs);
   return costs;
 }
 
@@ -156,7 +170,7 @@ LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>&
                                   {"file", "operators", "forward", "backward", "dgrad", "wgrad",
                                    "recompute", "optimizer", "activation", "message", "weights"});
   LoadedCosts loaded;
-  loaded.costs = default_costs(model, scenario);
+  loaded.costs = default_costs(root, model, scenario);
   if (model) divide_over_tensor(scenario.parallel.tensor, loaded.costs);
   const bool has_times = !loaded.costs.forward.empty();
   if (!has_times && !section)

@@ -2,6 +2,7 @@
 
 #include "base/index.hpp"
 #include "scenario/reader/sections.hpp"
+#include "scenario/training/read_train.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -36,10 +37,21 @@ bool same(const Costs& one, const Costs& other) {
          std::ranges::all_of(kCostSizes, [&](auto sizes) { return one.*sizes == other.*sizes; });
 }
 
+/// Those of [costs], with the times of each replica's GPUs where it leaves them to these.
+std::vector<Costs> common_costs(const ConfigNode& root, const Scenario& scenario) {
+  std::vector<Costs> all(to_size(scenario.parallel.replicas), scenario.costs);
+  const std::vector<Costs> of_gpus = costs_of_gpus(root, scenario);
+  for (std::size_t r = 0; r < of_gpus.size(); ++r)
+    for (const auto times :
+         {&Costs::forward, &Costs::backward, &Costs::dgrad, &Costs::wgrad, &Costs::recompute})
+      all[r].*times = of_gpus[r].*times;
+  return all;
+}
+
 /// What [[replica]] gives, by replica.
 std::vector<Costs> given_costs(const ConfigNode& root, const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
-  std::vector<Costs> all(to_size(parallel.replicas), scenario.costs);
+  std::vector<Costs> all = common_costs(root, scenario);
   std::vector<bool> given(all.size());
   for (const ConfigNode* table : tables_of(root, "replica")) {
     const Section section{*table,
@@ -47,7 +59,6 @@ std::vector<Costs> given_costs(const ConfigNode& root, const Scenario& scenario)
                           {"replicas", "forward", "backward", "dgrad", "wgrad", "recompute",
                            "activation", "message"}};
     const Field which = section.require("replicas", "its costs are of some of them");
-    const Costs costs = changed_costs(section, parallel.stages, scenario.costs);
     if (table->entries.size() < 2)
       fail_at(section.place(),
               "[[replica]] without costs (what is not given is as in [costs]). Give forward, or "
@@ -62,7 +73,7 @@ std::vector<Costs> given_costs(const ConfigNode& root, const Scenario& scenario)
         fail_at(item.node->place, "replica {} stands in two [[replica]] tables. Keep one.",
                 replica);
       given[at(replica)] = true;
-      all[at(replica)] = costs;
+      all[at(replica)] = changed_costs(section, parallel.stages, all[at(replica)]);
     }
     if (!scenario.is_placed())
       fail_at(section.place(),
@@ -84,7 +95,8 @@ bool speeds_differ(const Scenario& scenario) {
 }  // namespace
 
 void read_replicas(const ConfigNode& root, Scenario& scenario) {
-  if (tables_of(root, "replica").empty() && !speeds_differ(scenario)) {
+  if (tables_of(root, "replica").empty() && !speeds_differ(scenario) &&
+      scenario.train.preset.empty()) {
     if (scenario.is_placed()) divide_by_speed(scenario, ReplicaId{0}, scenario.costs);
     return;
   }

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "scenario/text/config_node.hpp"
+#include "scenario/text/fields.hpp"
+
+namespace longhaul::scenario {
+
+/// Reads [train] and the tables below it; `scenario` has its parallel layout and its placement.
+/// Returns text to append to the scenario's, so that it is complete without files.
+[[nodiscard]] std::string read_train(const ConfigNode& root, Scenario& scenario);
+
+/// datacenter.gpu: one name, or one for each of its nodes.
+[[nodiscard]] std::vector<std::string> read_gpu_names(const Field& field);
+
+/// What a preset says: F and B of each replica's batch on its GPUs. Empty where there is no preset,
+/// a datacenter names no GPU, or a model or [costs] says itself what blocks take.
+[[nodiscard]] std::vector<Costs> costs_of_gpus(const ConfigNode& root, const Scenario& scenario);
+
+/// Numbers of the gradients of so many bytes of weights: bf16 of a model, otherwise f32.
+[[nodiscard]] std::int64_t gradient_numbers(const Scenario& scenario, Bytes weights);
+/// A size on the wire of a part of this scenario, as Training::stands_for has it.
+[[nodiscard]] Bytes nominal_size(const Scenario& scenario, Bytes size);
+
+}  // namespace longhaul::scenario

@@ -1,0 +1,215 @@
+#include "scenario/training/read_train.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenario/complaint.hpp"
+#include "scenario/training/training_presets.hpp"
+
+namespace longhaul::scenario {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Training train_with(const std::string& lines, const std::vector<std::string>& set = {}) {
+  return parse_scenario(joined(kLines) + "[train]\n" + lines, "s.toml", set).train;
+}
+
+TEST(ReadTrain, HasThePapersDefaults) {
+  const Training train = parse_scenario(joined(kLines), "s.toml").train;
+  EXPECT_EQ(train.parts, 1);
+  EXPECT_TRUE(train.batch.empty());
+  EXPECT_EQ(train.staleness, 0);
+  EXPECT_EQ(train.serve, Serve::deadline);
+  EXPECT_EQ(train.host_threads, 1);
+  EXPECT_EQ(train.buffers, 2);
+  EXPECT_EQ(train.local_steps, 1);
+  EXPECT_EQ(train.message, std::nullopt);
+  EXPECT_EQ(train.lambda, 0);
+  EXPECT_EQ(train.compress, GradientCompression{});
+  EXPECT_EQ(train.costs, PartCosts{});
+  EXPECT_EQ(train.adapt.every, 0);
+}
+
+TEST(ReadTrain, ReadsEachKey) {
+  const Training train = train_with(
+      "parts = 3\nbatch = 20\nstaleness = 1\nserve = \"arrival\"\nhost_threads = 16\n"
+      "buffers = 1\nlocal_steps = 20\nmessage = \"2MB\"\npreset = \"ViT_B_16\"\n"
+      "stands_for = \"swin-b\"\ntarget = \"loss=2.3\"\nlambda = 5\n"
+      "[train.compress]\nmethod = \"topk\"\nkeep = \"0.5%\"\nblock = 8\nfeedback = false\n"
+      "values = \"bf16\"\nindex = \"gaps\"\nexchange = \"sites\"\nshare = \"each\"\n"
+      "[train.costs]\ncopy_out = \"1ms\"\ncompress = [\"1ms\", \"2ms\", \"3ms\"]\n"
+      "[train.adapt]\nevery = 50\nestimate = \"links\"\nlambda = 2\nscale = 50\n"
+      "probes = \"probes.csv\"\n");
+  EXPECT_EQ(train.parts, 3);
+  EXPECT_THAT(train.batch, ElementsAre(20));
+  EXPECT_EQ(train.staleness, 1);
+  EXPECT_EQ(train.serve, Serve::arrival);
+  EXPECT_EQ(train.host_threads, 16);
+  EXPECT_EQ(train.buffers, 1);
+  EXPECT_EQ(train.local_steps, 20);
+  EXPECT_EQ(train.message, Bytes{2'000'000});
+  EXPECT_EQ(train.preset, "vit-b-16");
+  EXPECT_EQ(train.stands_for, "swin-b");
+  EXPECT_EQ(train.target, (TrainingTarget{TargetKind::loss, 2.3}));
+  EXPECT_EQ(train.compress.method, CompressMethod::topk);
+  EXPECT_EQ(train.compress.keep, 0.005);
+  EXPECT_EQ(train.compress.block, 8);
+  EXPECT_FALSE(train.compress.feedback);
+  EXPECT_EQ(train.compress.values, SetValues::bf16);
+  EXPECT_EQ(train.compress.index, SetIndex::gaps);
+  EXPECT_EQ(train.compress.exchange, SetExchange::sites);
+  EXPECT_EQ(train.compress.share, KeptShare::each);
+  EXPECT_THAT(train.costs.copy_out, ElementsAre(1ms));
+  EXPECT_THAT(train.costs.compress, ElementsAre(1ms, 2ms, 3ms));
+  EXPECT_TRUE(train.costs.merge.empty());
+  EXPECT_EQ(train.adapt.every, 50);
+  EXPECT_EQ(train.adapt.estimate, BandwidthEstimate::links);
+  EXPECT_EQ(train.adapt.lambda, 2);
+  EXPECT_EQ(train.adapt.scale, 50);
+  EXPECT_EQ(train.adapt.probes, "probes.csv");
+}
+
+TEST(ReadTrain, TakesOverrides) {
+  const std::vector<std::string> set{"train.staleness=1", "train.compress.keep=2%",
+                                     "train.costs.merge=4ms", "train.target=error=5%"};
+  const Training train = train_with("", set);
+  EXPECT_EQ(train.staleness, 1);
+  EXPECT_EQ(train.compress.keep, 0.02);
+  EXPECT_THAT(train.costs.merge, ElementsAre(4ms));
+  EXPECT_EQ(train.target, (TrainingTarget{TargetKind::error, 0.05}));
+}
+
+TEST(ReadTrain, IsScaledAsItIsPlayed) {
+  const Scenario scenario = parse_scenario(
+      joined(kLines) + "[train.costs]\nmerge = \"4ms\"\n[run]\ntime_scale = 0.5\n", "s.toml");
+  EXPECT_THAT(scenario.as_played().train.costs.merge, ElementsAre(2ms));
+}
+
+TEST(ReadTrain, ReadsMeasuredCosts) {
+  const std::string held = joined(kLines) +
+                           "[train]\nparts = 2\n[train.costs]\nfile = \"c.toml\"\nmerge = \"9ms\"\n"
+                           "[profiles]\n\"c.toml\" = \"\"\"merge = \"1ms\"\n"
+                           "compress = [\"2ms\", \"3ms\"]\"\"\"\n";
+  const Training train = parse_scenario(held, "s.toml").train;
+  EXPECT_THAT(train.costs.merge, ElementsAre(9ms));
+  EXPECT_THAT(train.costs.compress, ElementsAre(2ms, 3ms));
+  EXPECT_THAT(complaint(joined(kLines) + "[train.costs]\nfile = \"none.toml\"\n"),
+              HasSubstr("none.toml"));
+}
+
+TEST(ReadTrain, RefusesInOneLine) {
+  const auto said = [](const std::string& lines) {
+    return complaint(joined(kLines) + "[train]\n" + lines);
+  };
+  EXPECT_THAT(said("parts = 0"), StartsWith("s.toml:17:9: train.parts = 0 is out of range"));
+  EXPECT_THAT(said("parts = 256"), HasSubstr("1 to 255"));
+  EXPECT_THAT(said("staleness = -1"), HasSubstr("out of range"));
+  EXPECT_THAT(said("buffers = 3"), HasSubstr("out of range"));
+  EXPECT_THAT(said("serve = \"order\""), HasSubstr("arrival"));
+  EXPECT_THAT(said("preset = \"vit-b\""), HasSubstr("vit-b-16"));
+  EXPECT_THAT(said("batch = [1, 2]"),
+              HasSubstr("train.batch has 2 counts (parallel.replicas = 1)"));
+  EXPECT_THAT(said("message = \"0B\""), HasSubstr("train.message holds nothing"));
+  EXPECT_THAT(said("part = 3"), HasSubstr("Did you mean \"parts\"?"));
+  for (const char* target : {"loss", "loss=", "los=2", "loss=-1", "loss=2x", "=2", "error=0"})
+    EXPECT_THAT(said("target = \"" + std::string{target} + "\""), HasSubstr("is no target"));
+}
+
+TEST(ReadTrain, RefusesBelowItsTables) {
+  const auto said = [](const std::string& lines) { return complaint(joined(kLines) + lines); };
+  const auto keep = [&](const std::string& value) {
+    return said("[train.compress]\nkeep = " + value);
+  };
+  for (const char* value : {"0", "1.01", "-0.5", "\"0%\"", "\"101%\""})
+    EXPECT_THAT(keep(value), HasSubstr("at most all")) << value;
+  for (const char* value : {"\"1\"", "\"%\"", "\"one%\"", "\"1 %\""})
+    EXPECT_THAT(keep(value), HasSubstr("is no share")) << value;
+  EXPECT_EQ(keep("1"), "accepted");
+  EXPECT_EQ(keep("\"100%\""), "accepted");
+  EXPECT_THAT(said("[train.compress]\nblock = 2"), HasSubstr("Use 1, 4, 8 or 16."));
+  EXPECT_THAT(said("[train.compress]\nmethod = \"top-k\""), HasSubstr("Did you mean \"topk\"?"));
+  EXPECT_THAT(said("[train.compress]\nfeed = 2"), HasSubstr("(in train.compress)"));
+  EXPECT_THAT(said("[train.costs]\nmerge = [\"1ms\", \"2ms\"]"),
+              HasSubstr("train.costs.merge has 2 values (train.parts = 1)"));
+  EXPECT_THAT(said("[train.costs]\nmerge = 3"), HasSubstr("it has no unit"));
+  EXPECT_THAT(said("[train.adapt]\nestimate = \"link\""), HasSubstr("Did you mean \"links\"?"));
+}
+
+/// Two nodes of two GPUs in one datacenter and one GPU in another.
+std::string on_gpus(const std::string& train, const std::string& costs = "") {
+  return "[parallel]\nstages = 1\nmicrobatches = 1\nreplicas = 5\n"
+         "gradient_sync = \"compressed\"\n[train]\n" +
+         train + costs +
+         "[[datacenter]]\nname = \"lab\"\nreplicas = \"0-3\"\ngpus_per_node = 2\n"
+         "gpu = [\"RTX 4090\", \"rtx-2080-ti\"]\n"
+         "[[datacenter]]\nname = \"cloud\"\nreplicas = [4]\ngpu = \"v100\"\n"
+         "[[link]]\nbetween = \"all\"\nlatency = \"5ms\"\n";
+}
+
+TEST(ReadTrain, APresetSaysWhatBatchesTakeOnGpus) {
+  const Scenario scenario =
+      parse_scenario(on_gpus("preset = \"vit-b-16\"\nbatch = [30, 28, 20, 10, 40]\n"), "s.toml");
+  EXPECT_THAT(scenario.gpus_of_ranks(),
+              ElementsAre("rtx4090", "rtx4090", "rtx2080ti", "rtx2080ti", "v100"));
+  const auto forward = [&](int replica) {
+    return scenario.costs_of(ReplicaId{replica}).forward[0];
+  };
+  EXPECT_EQ(forward(0), 33'333'333ns);  // a third of 30 / 300 s
+  EXPECT_EQ(forward(1), 31'111'111ns);
+  EXPECT_EQ(forward(2), 67'340'067ns);  // a third of 20 / 99 s
+  EXPECT_EQ(forward(3), forward(2)) << "below alpha a batch takes as long as alpha";
+  EXPECT_EQ(forward(4), 149'644'594ns) << "a third of 40 / 89.1 s";
+  const Costs& first = scenario.costs_of(ReplicaId{0});
+  EXPECT_EQ(first.forward[0] + first.backward[0], 100ms);
+  EXPECT_EQ(first.weights[0], Bytes{352'000'000});
+  EXPECT_EQ(gradient_numbers(scenario, first.weights[0]), 88'000'000);
+}
+
+TEST(ReadTrain, WithoutABatchAGpuTakesItsOwn) {
+  const Scenario scenario = parse_scenario(on_gpus("preset = \"vit-b-16\"\n"), "s.toml");
+  EXPECT_EQ(scenario.costs_of(ReplicaId{0}).forward[0], 31'111'111ns);  // 28 / 300 s
+  EXPECT_EQ(scenario.costs_of(ReplicaId{2}).forward[0], 67'340'067ns);
+}
+
+TEST(ReadTrain, CostsReplaceAPresetsTimes) {
+  const Scenario scenario =
+      parse_scenario(on_gpus("preset = \"vit-b-16\"\n", "[costs]\nforward = \"10ms\"\n"), "s.toml");
+  EXPECT_FALSE(scenario.has_uneven_replicas());
+  EXPECT_EQ(scenario.costs.forward[0], 10ms);
+  EXPECT_EQ(scenario.costs.backward[0], 20ms);
+  EXPECT_EQ(scenario.costs.weights[0], Bytes{352'000'000});
+}
+
+TEST(ReadTrain, RefusesGpusThatItDoesNotKnow) {
+  std::string text = on_gpus("preset = \"vit-b-16\"\n");
+  const auto with = [&](const std::string& what, const std::string& by) {
+    std::string changed = text;
+    changed.replace(changed.find(what), what.size(), by);
+    return complaint(changed);
+  };
+  EXPECT_EQ(complaint(text), "accepted");
+  EXPECT_THAT(with("\"v100\"", "\"v10\""), HasSubstr("Did you mean \"v100\"?"));
+  EXPECT_THAT(with("\"v100\"", "[]"), HasSubstr("names no GPU"));
+  EXPECT_THAT(with("[\"RTX 4090\", \"rtx-2080-ti\"]", "[\"rtx4090\"]"),
+              AllOf(HasSubstr("names 1 GPUs"), HasSubstr("has 2 nodes")));
+  EXPECT_THAT(with("gpu = \"v100\"\n", ""), HasSubstr("what a block costs is unknown"))
+      << "a datacenter without gpu leaves the times open";
+}
+
+// StellaTrain, table 2 and section 5.
+TEST(TrainingPresets, AreThePapers) {
+  EXPECT_EQ(find_training_preset("resnet152")->parameters, 58'000'000);
+  EXPECT_EQ(find_training_preset("SWIN_B")->parameters, 139'000'000);
+  EXPECT_EQ(find_training_preset("gpt2")->parameters, 123'600'000);
+  EXPECT_EQ(find_training_preset("gpt3"), nullptr);
+  const GpuThroughput slow = throughput_of(*find_training_preset("resnet152"), "rtx2080ti");
+  EXPECT_EQ(slow.time_of(16), Duration{271'186'441}) << "16 images take 32/118 s: 59 a second";
+  EXPECT_EQ(throughput_of(*find_training_preset("vit-b-16"), "rtx3090").beta, 148);
+}
+
+}  // namespace
+}  // namespace longhaul::scenario
