@@ -32,6 +32,8 @@ void run_corpus(const std::string& target, void (*promise)(std::string_view)) {
 
 TEST(Corpus, Scenario) { run_corpus("scenario", fuzz::scenario); }
 TEST(Corpus, ScheduleCsv) { run_corpus("schedule_csv", fuzz::schedule_csv); }
+TEST(Corpus, Payload) { run_corpus("payload", fuzz::payload); }
+TEST(Corpus, Profile) { run_corpus("profile", fuzz::profile); }
 TEST(Corpus, Trace) { run_corpus("trace", fuzz::trace); }
 
 }  // namespace

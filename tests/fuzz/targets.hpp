@@ -12,6 +12,11 @@ namespace longhaul::fuzz {
 void scenario(std::string_view bytes);
 /// A schedule's CSV.
 void schedule_csv(std::string_view bytes);
+/// A message of compressed numbers.
+void payload(std::string_view bytes);
+/// A profile, or what importers take; the first byte says which reader: k (Kineto), c (CUPTI), a
+/// (collectives), t (tasks), any other (operators).
+void profile(std::string_view bytes);
 /// Not a file but decisions: what well-formed HDF5 to write, and what it lies about.
 void trace(std::string_view bytes);
 

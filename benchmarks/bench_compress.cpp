@@ -1,0 +1,78 @@
+// What do compression and sparse steps cost a host? Times each kernel on one core, with cold caches
+// and other indices in every repetition, beside memcpy and a read-only pass of the same run.
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/program/program.hpp"
+#include "compress/settings.hpp"
+#include "harness/compress_cost/compress_cost.hpp"
+#include "harness/environment/facts.hpp"
+#include "report/record_file.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+void declare(Arguments& arguments, harness::CompressCostOptions& options) {
+  arguments.option("--count", options.count, "numbers of the gradient (default: ViT-B-16's)")
+      .within(std::int64_t{1000}, std::int64_t{4'000'000'000});
+  arguments.option("--keep", options.keep, "share that is kept").shows_default();
+  arguments.option("--repetitions", options.repetitions, "of each kernel").within(1, 1000);
+  arguments.option("--seed", options.seed, "of the numbers");
+  arguments.option("--costs", options.costs,
+                   "write what a part's host tasks cost, for train.costs.file (.toml)");
+  arguments.option("--parts", options.parts, "equal parts of --costs (default 12)")
+      .within(1, 100'000);
+  harness::add_shared_options(
+      arguments, options,
+      {{harness::Shared::check, "measure nothing, compare results with known ones"},
+       {harness::Shared::wide},
+       {harness::Shared::json, "print a record instead of a table"},
+       {harness::Shared::out, "write the record (.json); an existing file is refused"}});
+}
+
+/// A small run of everything, whose times no one looks at.
+void check() {
+  harness::check_kernels();
+  harness::CompressCostOptions small;
+  small.count = 70'001;
+  small.repetitions = 1;
+  for (const harness::KernelCost& cost : harness::measure_kernels(small))
+    if (cost.seconds.size() != 1 || !(cost.seconds[0] > 0))
+      throw Error{fmt::format("{} took no time (it did not run).", cost.name),
+                  ExitCode::answer_is_no};
+  fmt::print("check: ok\n");
+}
+
+int main_of(int argc, char** argv) {
+  harness::CompressCostOptions options;
+  Arguments arguments{"Times compression and sparse optimizers on one core."};
+  declare(arguments, options);
+  arguments.footer(harness::help_footer(
+      {"build/bin/bench_compress --check", "build/bin/bench_compress --count 1000000"}));
+  options.command_line = harness::command_line(argc, argv);
+  if (const auto code = read_arguments(arguments, argc, argv)) return static_cast<int>(*code);
+  static_cast<void>(compress::parse_keep("--keep", options.keep));
+  if (options.check) {
+    check();
+    return 0;
+  }
+  for (const auto& file : {options.out, options.costs})
+    if (!file.empty()) report::require_new_file(file);
+  const std::vector<harness::KernelCost> costs = harness::measure_kernels(options);
+  if (!options.out.empty())
+    report::write_new_file(
+        options.out, [&](std::ostream& out) { out << harness::kernel_record(costs, options); });
+  if (!options.costs.empty())
+    report::write_new_file(options.costs,
+                           [&](std::ostream& out) { out << harness::part_costs(costs, options); });
+  fmt::print("{}", options.json ? harness::kernel_record(costs, options)
+                                : harness::kernel_table(costs, options));
+  return 0;
+}
+
+}  // namespace
+}  // namespace longhaul::bench
+
+int main(int argc, char** argv) {
+  return longhaul::run_program([&] { return longhaul::bench::main_of(argc, argv); });
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace longhaul::compress {
+
+/// One replica's side of PowerSGD (Vogels, Karimireddy, Jaggi 2019, algorithm 1) for one matrix of
+/// gradients: with feedback and a warm start. An iteration is three calls, between which the
+/// replicas average what the calls return:
+///
+///     auto p = mean_of_all(power.project(gradient));
+///     auto q = mean_of_all(power.answer(p));
+///     power.decoded(q);  // the mean gradient, of rank R; exact where it has no higher one
+///
+/// What travels: (rows + columns) rank numbers.
+class PowerSgd {
+public:
+  /// Row-major. Every replica takes the same seed. Throws Error where rank is below 1.
+  PowerSgd(std::size_t rows, std::size_t columns, std::size_t rank, std::uint64_t seed);
+
+  /// P = M Q, rows x rank, of M = gradient + what was left.
+  [[nodiscard]] std::vector<float> project(std::span<const float> gradient);
+  /// Q = M^T P, columns x rank, with the columns of the mean P made orthonormal.
+  [[nodiscard]] std::vector<float> answer(std::vector<float> mean_p);
+  /// P Q^T; what this replica's M has beyond it is left for the next iteration.
+  [[nodiscard]] std::vector<float> decoded(std::vector<float> mean_q);
+
+  [[nodiscard]] const std::vector<float>& residual() const { return sum_; }
+  [[nodiscard]] std::size_t numbers_sent() const { return (rows_ + columns_) * rank_; }
+
+private:
+  std::size_t rows_, columns_, rank_;
+  std::vector<float> sum_;  ///< M; between iterations the residual
+  std::vector<float> p_, q_;
+};
+
+/// Makes the columns of a row-major matrix orthonormal, one after the other (twice Gram-Schmidt);
+/// a column that the earlier ones span becomes zero.
+void make_orthonormal(std::span<float> matrix, std::size_t rows, std::size_t columns);
+
+}  // namespace longhaul::compress

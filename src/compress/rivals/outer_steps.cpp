@@ -1,0 +1,123 @@
+#include "compress/rivals/outer_steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "compress/select/sparsifier.hpp"
+
+namespace longhaul::compress {
+
+OuterSteps::OuterSteps(const OuterSettings& settings, std::span<const float> weights)
+    : settings_{settings},
+      anchor_{weights.begin(), weights.end()},
+      momenta_(settings.momentum > 0 ? weights.size() : 0) {
+  if (settings.local_steps < 1 || settings.fragments < 1 ||
+      settings.local_steps % settings.fragments != 0)
+    fail(
+        "{} local steps and {} fragments (each needs as many steps). Give steps that fragments "
+        "divide.",
+        settings.local_steps, settings.fragments);
+  if (settings.overlap < 0 || settings.overlap >= settings.local_steps)
+    fail(
+        "an overlap of {} steps and {} local steps (a fragment arrives before it is sent again). "
+        "Give fewer.",
+        settings.overlap, settings.local_steps);
+}
+
+std::optional<int> OuterSteps::due(std::int64_t iteration) const {
+  if (iteration < 1) return std::nullopt;
+  const std::int64_t between = settings_.local_steps / settings_.fragments;
+  if (iteration % between != 0) return std::nullopt;
+  return static_cast<int>((iteration / between - 1) % settings_.fragments);
+}
+
+std::optional<int> OuterSteps::arriving(std::int64_t iteration) const {
+  return due(iteration - settings_.overlap);
+}
+
+WeightRange OuterSteps::range_of(int fragment) const {
+  const std::size_t size = anchor_.size();
+  const auto count = static_cast<std::size_t>(settings_.fragments);
+  const auto at = static_cast<std::size_t>(fragment);
+  return {size * at / count, size * (at + 1) / count - size * at / count};
+}
+
+std::vector<float> OuterSteps::outer_gradient(int fragment, std::span<const float> weights) const {
+  const WeightRange range = range_of(fragment);
+  std::vector<float> gradient(range.size);
+  for (std::size_t i = 0; i < range.size; ++i)
+    gradient[i] = anchor_[range.begin + i] - weights[range.begin + i];
+  if (settings_.int4) round_to_int4(gradient);
+  return gradient;
+}
+
+void OuterSteps::merge(int fragment, std::span<const float> mean, std::span<float> weights) {
+  const WeightRange range = range_of(fragment);
+  LONGHAUL_ASSERT(mean.size() == range.size, "{} of {}", mean.size(), range.size);
+  const float own = settings_.overlap > 0 ? settings_.mixing : 0;
+  for (std::size_t i = 0; i < range.size; ++i) {
+    const std::size_t at = range.begin + i;
+    float step = mean[i];
+    if (!momenta_.empty()) {
+      momenta_[at] = settings_.momentum * momenta_[at] + mean[i];
+      step += settings_.momentum * momenta_[at];
+    }
+    anchor_[at] -= settings_.rate * step;
+    weights[at] = own == 0 ? anchor_[at] : own * weights[at] + (1 - own) * anchor_[at];
+  }
+}
+
+void round_to_int4(std::span<float> numbers) {
+  constexpr std::size_t kGroup = 128;
+  constexpr float kMost = 7;
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kGroup) {
+    const auto group = numbers.subspan(begin, std::min(kGroup, numbers.size() - begin));
+    float largest = 0;
+    for (const float number : group) largest = std::max(largest, std::fabs(number));
+    const float scale = largest / kMost;
+    for (float& number : group) number = scale > 0 ? std::nearbyint(number / scale) * scale : 0;
+  }
+}
+
+SparseOuterGradient::SparseOuterGradient(double keep, float decay, std::int64_t count)
+    : keep_{keep}, decay_{decay}, residual_(static_cast<std::size_t>(count)) {
+  check(Settings{.method = Method::topk, .keep = keep, .block = 1});
+  if (!(decay >= 0 && decay <= 1))
+    fail("sparseloco: the decay of what is left is {}. Give one from 0 to 1.", decay);
+}
+
+SparseSet SparseOuterGradient::take(std::span<const float> outer_gradient) {
+  for (float& number : residual_) number *= decay_;
+  Sparsifier sparsifier{{.method = Method::topk, .keep = keep_, .block = 1},
+                        static_cast<std::int64_t>(residual_.size())};
+  SparseSet sent = sparsifier.take(outer_gradient, residual_);
+  const std::vector<float> exact = sent.values;
+  round_to_two_bits(sent.values);
+  for (std::size_t i = 0; i < exact.size(); ++i)
+    residual_[sent.blocks[i]] += exact[i] - sent.values[i];
+  return sent;
+}
+
+void round_to_two_bits(std::span<float> numbers) {
+  double mean = 0;
+  for (const float number : numbers) mean += std::fabs(static_cast<double>(number));
+  mean /= static_cast<double>(std::max<std::size_t>(1, numbers.size()));
+  double below = 0, above = 0;
+  std::size_t small = 0;
+  for (const float number : numbers) {
+    const double magnitude = std::fabs(static_cast<double>(number));
+    const bool is_small = magnitude < mean;
+    small += is_small ? 1 : 0;
+    (is_small ? below : above) += magnitude;
+  }
+  const std::size_t large = numbers.size() - small;
+  const float low = small == 0 ? 0 : static_cast<float>(below / static_cast<double>(small));
+  const float high = large == 0 ? 0 : static_cast<float>(above / static_cast<double>(large));
+  for (float& number : numbers) {
+    const bool is_small = std::fabs(static_cast<double>(number)) < mean;
+    number = std::copysign(is_small ? low : high, number);
+  }
+}
+
+}  // namespace longhaul::compress

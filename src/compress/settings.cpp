@@ -1,0 +1,44 @@
+#include "compress/settings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/program/arguments.hpp"
+
+namespace longhaul::compress {
+
+double parse_keep(std::string_view what, std::string_view text) {
+  const bool percent = text.ends_with('%');
+  const std::string number{percent ? text.substr(0, text.size() - 1) : text};
+  const std::optional<double> value = read_double(number);
+  if (!value || !std::isfinite(*value))
+    fail("{}: \"{}\" is no share. Give one, as in 1% or 0.01.", what, text);
+  const double keep = percent ? *value / 100 : *value;
+  if (!(keep > 0 && keep <= 1))
+    fail("{}: {} is not above 0 and at most 100%. Give another, as in 1%.", what, text);
+  return keep;
+}
+
+void check(const Settings& settings) {
+  if (!(settings.keep > 0 && settings.keep <= 1))
+    fail("keep is {} (a share of the numbers). Give one above 0 and at most 1.", settings.keep);
+  const int block = settings.block;
+  if (block != 1 && block != 2 && block != 4 && block != 8 && block != 16)
+    fail("block is {} (numbers that are kept together). Give 1, 2, 4, 8 or 16.", block);
+  if (settings.method == Method::topk && block != 1)
+    fail("topk keeps single numbers (block is {}). Leave the block out, or take method block.",
+         block);
+}
+
+std::int64_t blocks_in(std::int64_t count, int block) { return (count + block - 1) / block; }
+
+std::int64_t blocks_to_keep(std::int64_t count, double keep, int block) {
+  const std::int64_t all = blocks_in(count, block);
+  if (keep >= 1 || all == 0) return all;
+  constexpr double kRounding = 1 + 1e-12;
+  const double exact = static_cast<double>(count) * keep / block * kRounding;
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(exact), 1, all);
+}
+
+}  // namespace longhaul::compress

@@ -1,0 +1,191 @@
+#include <chrono>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/statistics/sample.hpp"
+#include "compress/optimizer/sparse_optimizer.hpp"
+#include "compress/select/sparsifier.hpp"
+#include "compress/wire/wire.hpp"
+#include "harness/compress_cost/compress_cost.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using compress::LazyUpdate;
+using compress::Method;
+using compress::OptimizerRule;
+
+double seconds_of(const std::function<void()>& work) {
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Adds up the bits of all numbers, so that the compiler leaves no read out.
+std::uint64_t read_all(std::span<const float> numbers) {
+  std::uint64_t sums[4] = {};
+  const std::size_t words = numbers.size() / 8;
+  for (std::size_t i = 0; i < words; ++i) {
+    std::uint64_t four[4];
+    std::memcpy(four, numbers.data() + 8 * i, sizeof four);
+    for (int j = 0; j < 4; ++j) sums[j] += four[j];
+  }
+  return sums[0] ^ sums[1] ^ sums[2] ^ sums[3];
+}
+
+/// What kernels work on: two vectors and a place for results that no one looks at.
+class KernelRun {
+public:
+  explicit KernelRun(const CompressCostOptions& options)
+      : options_{options},
+        gradient_{options.count},
+        second_{options.count},
+        bytes_{4.0 * static_cast<double>(options.count)} {}
+
+  std::vector<KernelCost> all() {
+    time("read", bytes_, [&] { sink_ = sink_ + read_all(gradient_.all()); });
+    time("memcpy", 2 * bytes_, [&] {
+      std::memcpy(second_.all().data(), gradient_.all().data(), gradient_.all().size_bytes());
+    });
+    sparsifiers();
+    wire();
+    optimizers();
+    return std::move(costs_);
+  }
+
+private:
+  [[nodiscard]] compress::Settings settings(Method method, int block) const {
+    return {
+        .method = method, .keep = compress::parse_keep("--keep", options_.keep), .block = block};
+  }
+
+  /// Fills the gradient anew before each repetition, which pushes everything else out of the
+  /// caches.
+  void time(const std::string& name, double bytes, const std::function<void()>& work) {
+    KernelCost cost{name, {}, bytes, 0, 0, 0};
+    for (int i = 0; i < options_.repetitions; ++i) {
+      gradient_.fill(options_.seed + 1000 * static_cast<std::uint64_t>(++fills_));
+      cost.seconds.push_back(seconds_of(work));
+    }
+    cost.kept = kept_;
+    kept_ = 0;
+    costs_.push_back(std::move(cost));
+  }
+
+  void sparsifiers() {
+    for (const int block : {16, 1}) {
+      const std::string of = block == 1 ? " of single numbers" : " of blocks of 16";
+      compress::Sparsifier in_place{settings(Method::threshold, block), options_.count};
+      gradient_.fill(options_.seed + 1);
+      static_cast<void>(in_place.take(gradient_.all()));  // its first threshold, of another vector
+      time("threshold" + of, bytes_, [&] { note(in_place.take(gradient_.all())); });
+      compress::Sparsifier exact{settings(Method::block, block), options_.count};
+      time((block == 1 ? "topk" : "block") + of, bytes_,
+           [&] { note(exact.take(gradient_.all())); });
+    }
+    compress::Sparsifier apart{settings(Method::threshold, 16), options_.count};
+    second_.clear();
+    static_cast<void>(apart.take(gradient_.all(), second_.all()));
+    time("threshold of blocks of 16, residual apart", 3 * bytes_,
+         [&] { note(apart.take(gradient_.all(), second_.all())); });
+  }
+
+  void note(compress::SparseSet set) {
+    kept_ = static_cast<std::int64_t>(set.values.size());
+    set_ = std::move(set);
+  }
+
+  [[nodiscard]] std::vector<compress::SparseSet> random_sets(int block, std::size_t count) {
+    std::vector<compress::SparseSet> sets;
+    compress::Settings drawn = settings(Method::randomk, block);
+    drawn.seed = options_.seed + static_cast<std::uint64_t>(++fills_);
+    compress::Sparsifier sparsifier{drawn, options_.count};
+    for (std::size_t i = 0; i < count; ++i)
+      sets.push_back(sparsifier.take_without_feedback(gradient_.all()));
+    return sets;
+  }
+
+  void wire() {
+    const std::vector<compress::SparseSet> sets = random_sets(16, 8);
+    const double kept = 4.0 * static_cast<double>(sets[0].values.size());
+    std::vector<std::byte> payload;
+    for (const auto values : {compress::ValueFormat::f32, compress::ValueFormat::bf16}) {
+      const std::string as = std::string{" as gaps and "} + to_string(values);
+      time("encode" + as, 2 * kept, [&] {
+        payload = compress::encode(sets[0], compress::IndexFormat::gaps, values);
+        kept_ = static_cast<std::int64_t>(sets[0].values.size());
+      });
+      time("decode" + as, 2 * kept,
+           [&] { note(compress::decode(payload, {.source = "bench_compress"})); });
+    }
+    time("merge of 8 sets", 9 * kept, [&] {
+      note(compress::merge(sets));
+      kept_ = 8 * static_cast<std::int64_t>(sets[0].values.size());
+    });
+  }
+
+  void optimizers() {
+    for (const OptimizerRule rule : {OptimizerRule::momentum, OptimizerRule::adamw}) {
+      sparse_step(rule, LazyUpdate::skip, 16);
+      sparse_step(rule, LazyUpdate::exact, 16);
+      sparse_step(rule, LazyUpdate::skip, 1);
+      dense_step(rule);
+    }
+  }
+
+  /// A set drawn anew for each repetition; steps before the first one give blocks a past.
+  void sparse_step(OptimizerRule rule, LazyUpdate lazy, int block) {
+    const compress::OptimizerSettings how{.rule = rule, .lazy = lazy};
+    compress::SparseOptimizer optimizer{how, options_.count, block};
+    constexpr std::size_t kBefore = 4;
+    const std::size_t count = kBefore + static_cast<std::size_t>(options_.repetitions);
+    const std::vector<compress::SparseSet> sets = random_sets(block, count);
+    std::size_t next = 0;
+    for (; next < kBefore; ++next) optimizer.step(second_.all(), sets[next], 0.01F);
+    const double arrays = rule == OptimizerRule::adamw ? 7 : 5;
+    const double touched = 4.0 * static_cast<double>(sets[0].values.size());
+    time(fmt::format("{} {}{}", to_string(rule), to_string(lazy),
+                     block == 1 ? " of single numbers" : ""),
+         arrays * touched, [&] {
+           kept_ = static_cast<std::int64_t>(sets[next].values.size());
+           optimizer.step(second_.all(), sets[next++], 0.01F);
+         });
+  }
+
+  void dense_step(OptimizerRule rule) {
+    const compress::OptimizerSettings how{.rule = rule};
+    compress::OptimizerState state = compress::fresh_state(how, options_.count, 16);
+    std::int64_t step = 0;
+    time(fmt::format("{} dense", to_string(rule)), (rule == OptimizerRule::adamw ? 7 : 5) * bytes_,
+         [&] {
+           kept_ = options_.count;
+           compress::dense_step(how, ++step, 0.01F, second_.all(), gradient_.all(), state);
+         });
+  }
+
+  const CompressCostOptions& options_;
+  LargeNumbers gradient_, second_;
+  double bytes_;
+  std::vector<KernelCost> costs_;
+  compress::SparseSet set_;
+  std::int64_t kept_ = 0;
+  int fills_ = 0;
+  volatile std::uint64_t sink_ = 0;
+};
+
+}  // namespace
+
+std::vector<KernelCost> measure_kernels(const CompressCostOptions& options) {
+  std::vector<KernelCost> costs = KernelRun{options}.all();
+  const double read = summarize(costs[0].seconds).median;
+  const double copy = summarize(costs[1].seconds).median;
+  for (KernelCost& cost : costs) {
+    const double median = summarize(cost.seconds).median;
+    cost.over_read = median / read;
+    cost.over_copy = median / copy;
+  }
+  return costs;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,38 @@
+#include "compress/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace longhaul::compress {
+namespace {
+
+TEST(Keep, IsAShare) {
+  EXPECT_EQ(parse_keep("--keep", "1%"), 0.01);
+  EXPECT_EQ(parse_keep("--keep", "0.25"), 0.25);
+  EXPECT_EQ(parse_keep("--keep", "100%"), 1);
+  for (const char* text : {"0", "0%", "101%", "1.5", "-1%", "nan", "inf", "", "%", "one", "1 %%"})
+    EXPECT_THROW(static_cast<void>(parse_keep("--keep", text)), Error) << text;
+}
+
+TEST(BlocksToKeep, AreFlooredButNeverNone) {
+  EXPECT_EQ(blocks_to_keep(8, 0.5, 2), 2);
+  EXPECT_EQ(blocks_to_keep(86'567'648, 0.01, 16), 54'104);
+  EXPECT_EQ(blocks_to_keep(86'567'648, 0.01, 1), 865'676);
+  EXPECT_EQ(blocks_to_keep(100, 0.29, 1), 29);  // 28.999999999999996 in fp64
+  EXPECT_EQ(blocks_to_keep(15, 0.01, 16), 1);
+  EXPECT_EQ(blocks_to_keep(10, 0.99, 4), 2);
+  EXPECT_EQ(blocks_to_keep(10, 1, 4), 3) << "the short last one too";
+  EXPECT_EQ(blocks_to_keep(0, 0.5, 4), 0);
+}
+
+TEST(Settings, AreRefusedWhereTheyCannotBe) {
+  EXPECT_NO_THROW(check(Settings{}));
+  EXPECT_THROW(check(Settings{.block = 3}), Error);
+  EXPECT_THROW(check(Settings{.block = 32}), Error);
+  EXPECT_THROW(check(Settings{.keep = 0}), Error);
+  EXPECT_THROW(check(Settings{.method = Method::topk, .block = 16}), Error);
+}
+
+}  // namespace
+}  // namespace longhaul::compress

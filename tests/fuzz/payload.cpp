@@ -1,0 +1,47 @@
+#include <array>
+
+#include "compress/wire/wire.hpp"
+#include "fuzz/refusal.hpp"
+#include "fuzz/targets.hpp"
+
+namespace longhaul::fuzz {
+namespace {
+
+constexpr const char* kSender = "rank 3, part 2, iteration 10";
+
+/// Whole blocks in order, a value for each of their numbers.
+void expect_a_set(const compress::SparseSet& set) {
+  std::size_t numbers = 0;
+  std::int64_t before = -1;
+  for (const std::uint32_t block : set.blocks) {
+    LONGHAUL_ASSERT(block > before && block < compress::blocks_in(set.count, set.block),
+                    "block {} after {}", block, before);
+    before = block;
+    numbers += set.size_of(block);
+  }
+  LONGHAUL_ASSERT(numbers == set.values.size(), "{} values of {}", set.values.size(), numbers);
+}
+
+}  // namespace
+
+void payload(std::string_view bytes) {
+  const std::span<const std::byte> data = std::as_bytes(std::span{bytes});
+  compress::SparseSet set;
+  try {
+    set = compress::decode(data, {.source = kSender});
+  } catch (const Error& error) {
+    expect_refusal(error, kSender);
+    return;
+  }
+  expect_a_set(set);
+  const auto format = static_cast<compress::ValueFormat>(std::to_integer<unsigned>(data[2]) >> 4U);
+  if (format != compress::ValueFormat::int8) {  // a stranger's scale need not be ours
+    const auto again = compress::encode(set, compress::IndexFormat::gaps, format);
+    LONGHAUL_ASSERT(compress::decode(again, {.source = kSender}).blocks == set.blocks,
+                    "not the same again: {} blocks", set.blocks.size());
+  }
+  const std::array<compress::SparseSet, 2> sets{set, set};
+  LONGHAUL_ASSERT(compress::merge(sets).blocks == set.blocks, "{} blocks", set.blocks.size());
+}
+
+}  // namespace longhaul::fuzz
