@@ -1,0 +1,146 @@
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/program/arguments.hpp"
+#include "base/program/option_values.hpp"
+#include "base/table.hpp"
+#include "base/text_file.hpp"
+#include "base/unit_text.hpp"
+#include "cli/command/commands.hpp"
+#include "cli/tune/tune_problem.hpp"
+#include "report/record_file.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::vector<Bandwidth> bandwidths_of(const std::string& typed) {
+  if (typed.empty())
+    fail(
+        "tune: --bandwidth is missing (of the link between sites). Give it, as in --bandwidth "
+        "100Mbps,1Gbps.");
+  std::vector<Bandwidth> bandwidths;
+  for (const std::string& word : longhaul::words_of(typed, ',')) {
+    try {
+      bandwidths.push_back(parse_bandwidth(word));
+    } catch (const Error& error) {
+      fail("--bandwidth: {}", error.what());
+    }
+    if (!(bandwidths.back().bits_per_second() > 0))
+      fail("--bandwidth: {} carries nothing. Give more.", word);
+  }
+  return bandwidths;
+}
+
+/// Of one bandwidth.
+struct TunedSetting {
+  Bandwidth bandwidth;
+  planner::TuneChoice choice;
+  double exhaustive_gap = 0;
+  Duration took{};
+};
+
+TunedSetting tuned(const planner::TuneProblem& problem, const planner::Surrogate& surrogate,
+                   Bandwidth bandwidth) {
+  const TimePoint begin = now();
+  TunedSetting setting{bandwidth, planner::tune(problem, surrogate, bandwidth), 0, {}};
+  setting.took = now() - begin;
+  const double best = planner::tune_exhaustively(problem, surrogate, bandwidth).objective;
+  setting.exhaustive_gap = (setting.choice.objective - best) / std::fabs(best);
+  return setting;
+}
+
+ordered_json json_of(const TunedSetting& setting) {
+  const planner::TuneChoice& choice = setting.choice;
+  ordered_json json;
+  json["bandwidth_bits_per_second"] = setting.bandwidth.bits_per_second();
+  json["batch"] = choice.batch;
+  json["compression_rate"] = choice.compression_rate;
+  json["iteration_ns"] = std::llround(choice.seconds * 1e9);
+  json["g"] = choice.g;
+  json["tta_per_sample_ns"] = choice.seconds_per_sample * 1e9;
+  json["binding"] = to_string(choice.binding);
+  json["exhaustive_gap"] = setting.exhaustive_gap;
+  json["decision_ns"] = setting.took.count();
+  return json;
+}
+
+int sum_of(const std::vector<int>& batch) {
+  int sum = 0;
+  for (const int samples : batch) sum += samples;
+  return sum;
+}
+
+std::string text_of(const std::vector<TunedSetting>& settings, TableWidth width) {
+  Table table{{{"bandwidth"},
+               {"samples"},
+               {"batches", Align::left},
+               {"rate [%]"},
+               {"iteration"},
+               {"g"},
+               {"gap [%]"}}};
+  for (const TunedSetting& setting : settings) {
+    const planner::TuneChoice& choice = setting.choice;
+    table.add_row({to_text(setting.bandwidth), fmt::format("{}", sum_of(choice.batch)),
+                   fmt::format("{}", fmt::join(choice.batch, " ")),
+                   fmt::format("{:.2f}", 100 * choice.compression_rate),
+                   to_text(Duration{std::llround(choice.seconds * 1e9)}),
+                   fmt::format("{:.4f}", choice.g),
+                   fmt::format("{:.3f}", 100 * setting.exhaustive_gap)});
+  }
+  return table.text(width);
+}
+
+planner::ProbeTable probes_for(const TuneArguments& typed, const Scenario& scenario) {
+  if (typed.probes.empty())
+    fail(
+        "tune: --probes is missing (measured convergence). Name a table, as bench_train --probes "
+        "writes it.");
+  planner::ProbeTable table = planner::read_probes(read_text_file(typed.probes), typed.probes);
+  if (!planner::is_same_model(table.model, scenario.train.preset))
+    fail("{}: probes of {}, and {} trains {}. Name probes of that model.", typed.probes,
+         table.model, scenario.name, scenario.train.preset);
+  return table;
+}
+
+}  // namespace
+
+void add_tune_options(Arguments& command, TuneArguments& arguments) {
+  command.option("--probes", arguments.probes,
+                 "table (.csv): model, version, batch, compression_rate, g");
+  command.option("--bandwidth", arguments.bandwidth, "comma list, as in 100Mbps,1Gbps");
+  command.option("--lambda", arguments.lambda,
+                 "weight of the spread of iteration times (default: [train] lambda)");
+}
+
+Answer tune_command(const Options& options) {
+  const TuneArguments& typed = options.tune;
+  const std::vector<Bandwidth> bandwidths = bandwidths_of(typed.bandwidth);
+  const Scenario scenario = scenario_of(options);
+  planner::TuneProblem problem = tune_problem_of(scenario);
+  if (!typed.lambda.empty()) {
+    const std::optional<double> lambda = read_double(typed.lambda);
+    if (!lambda || !(*lambda >= 0 && *lambda <= 1e9))
+      fail("--lambda: \"{}\" is no weight from 0 on. Give one.", typed.lambda);
+    problem.lambda = *lambda;
+  }
+  const planner::Surrogate surrogate{probes_for(typed, scenario).probes};
+  std::vector<TunedSetting> settings;
+  for (const Bandwidth bandwidth : bandwidths)
+    settings.push_back(tuned(problem, surrogate, bandwidth));
+  if (!options.json) return {text_of(settings, table_width(options))};
+  ordered_json json =
+      report::record_header({.creator = "longhaul", .command_line = options.command_line});
+  json["scenario"] = scenario.name;
+  json["lambda"] = problem.lambda;
+  json["settings"] = ordered_json::array();
+  for (const TunedSetting& setting : settings) json["settings"].push_back(json_of(setting));
+  json["surrogate"] = {{"leave_one_out_rms", surrogate.leave_one_out_rms()},
+                       {"length_scales", surrogate.length_scales()}};
+  return {report::json_text(json)};
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,86 @@
+#include "planner/tune/tune.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using namespace longhaul::literals;
+
+constexpr GpuSpeed kRtx4090{28, 300}, kRtx2080Ti{20, 99}, kRtx3090{32, 148};
+
+/// g grows with the batch and, above 90%, with the rate, as measured surfaces do.
+Surrogate surrogate_of(double steep) {
+  Random random{11};
+  std::vector<Probe> probes;
+  for (int i = 0; i < 30; ++i) {
+    const double batch = 64 + 1980 * random.uniform(), rate = random.uniform();
+    probes.push_back({batch, rate, steep * batch / 2048 + 0.03 * std::pow(rate, 8) - 0.03});
+  }
+  return Surrogate{probes};
+}
+
+TuneProblem problem_of(std::vector<GpuSpeed> gpus, double lambda = 0) {
+  return {.gpus = std::move(gpus), .model_bytes = 352e6, .lambda = lambda, .most_samples = {}};
+}
+
+TEST(LeastRate, IsEquationSixForTheFastest) {
+  const TuneProblem one = problem_of({kRtx4090});
+  EXPECT_NEAR(least_rate(one, {28}, 1_Gbps), 0.96686, 5e-6);
+  EXPECT_NEAR(least_rate(one, {45}, 100_Mbps), 0.99467, 5e-6);
+  EXPECT_EQ(least_rate(one, {28}, Bandwidth{1e12}), 0);
+  const TuneProblem two = problem_of({kRtx4090, kRtx2080Ti});
+  EXPECT_EQ(least_rate(two, {28, 20}, 1_Gbps), least_rate(one, {28}, 1_Gbps));
+}
+
+TEST(Tune, BalancesGpusAndKeepsEquations) {
+  const TuneProblem problem = problem_of({kRtx4090, kRtx4090, kRtx2080Ti});
+  const Surrogate surrogate = surrogate_of(0.2);
+  const TuneChoice choice = tune(problem, surrogate, 1_Gbps);
+  EXPECT_EQ(choice.batch[0], choice.batch[1]);
+  EXPECT_GT(choice.batch[0], choice.batch[2]);
+  EXPECT_GE(choice.compression_rate, least_rate(problem, choice.batch, 1_Gbps) - 1e-12);
+  EXPECT_LT(choice.spread, 0.05);
+  const double samples = 2.0 * choice.batch[0] + choice.batch[2];
+  EXPECT_NEAR(choice.seconds_per_sample,
+              (1 + surrogate.g(samples, choice.compression_rate)) * choice.seconds / samples,
+              1e-12);
+}
+
+TEST(Tune, IsWithinHalfAPercentOfEverything) {
+  for (const double steep : {0.05, 0.5, 2.0})
+    for (const double lambda : {0.0, 0.001})
+      for (const Bandwidth bandwidth : {30_Mbps, 1_Gbps}) {
+        const TuneProblem problem = problem_of({kRtx4090, kRtx2080Ti, kRtx2080Ti}, lambda);
+        const Surrogate surrogate = surrogate_of(steep);
+        const double best = tune_exhaustively(problem, surrogate, bandwidth).objective;
+        EXPECT_LT(tune(problem, surrogate, bandwidth).objective, best * 1.005)
+            << steep << " " << lambda;
+      }
+}
+
+TEST(Tune, TakesManyKindsOfGpus) {
+  const TuneProblem problem = problem_of({kRtx4090, kRtx4090, kRtx3090, kRtx3090, kRtx2080Ti});
+  const Surrogate surrogate = surrogate_of(0.3);
+  const double best = tune_exhaustively(problem, surrogate, 100_Mbps).objective;
+  EXPECT_LT(tune(problem, surrogate, 100_Mbps).objective, best * 1.005);
+}
+
+TEST(Tune, KeepsToMemoryAndToWhatProbesCover) {
+  TuneProblem problem = problem_of({kRtx4090, kRtx4090});
+  problem.most_samples = 40;
+  const TuneChoice choice = tune(problem, surrogate_of(0.01), 1_Gbps);
+  EXPECT_LE(choice.batch[0], 40);
+  EXPECT_THROW(static_cast<void>(tune(problem_of({}), surrogate_of(0.1), 1_Gbps)), Error);
+  EXPECT_THROW(static_cast<void>(tune(problem_of(std::vector<GpuSpeed>(3000, kRtx4090)),
+                                      surrogate_of(0.1), 1_Gbps)),
+               Error);
+}
+
+}  // namespace
+}  // namespace longhaul::planner
