@@ -66,8 +66,9 @@ std::vector<BlockOperator> block_operators(std::span<const Operator> of_chunk, B
   if (kind == BlockKind::F || kind == BlockKind::R) {
     for (std::size_t i = 0; i < of_chunk.size(); ++i) {
       const Operator& each = of_chunk[i];
-      result.push_back({each.name, each.layer, kind == BlockKind::F ? each.forward : each.recompute,
-                        static_cast<int>(i), kind});
+      const Duration time = kind == BlockKind::F ? each.forward : each.recompute;
+      if (each.kind == OperatorKind::collective && time == Duration::zero()) continue;
+      result.push_back({each.name, each.layer, time, static_cast<int>(i), kind});
     }
     return result;
   }

@@ -31,7 +31,8 @@ struct BlockOperator {
   BlockKind work = BlockKind::F;  ///< of a B the dgrad is D and the wgrad is W
 };
 /// The operators of a block of one kind, in the order in which they run: F and R forward, D, W and
-/// B backward. Those that have nothing to do in a D, W or B are left out.
+/// B backward. Those that have nothing to do in a D, W or B are left out, and collectives that have
+/// nothing to do in any.
 [[nodiscard]] std::vector<BlockOperator> block_operators(std::span<const Operator> of_chunk,
                                                          BlockKind kind);
 

@@ -21,10 +21,17 @@ std::optional<Refusal> why_other_shape(const Schedule& schedule, const Scenario&
       parallel.replicas, parallel.microbatches);
 }
 
+/// Of another shape, or with gradients that cannot be exchanged as the scenario says.
+std::optional<Refusal> why_not_lowered(const Schedule& schedule, const Scenario& scenario) {
+  if (auto why = why_other_shape(schedule, scenario)) return why;
+  return why_no_parts(schedule, scenario);
+}
+
 /// Steps of the optimizer that take time are part of an iteration.
 Result<Plan> with_given_steps(Result<Plan> plan, const Schedule& schedule,
                               const Scenario& scenario) {
-  if (!plan || scenario.costs.optimizer.empty()) return plan;
+  const bool own = scenario.parallel.gradient_sync == GradientSync::compressed;
+  if (!plan || own || scenario.costs.optimizer.empty()) return plan;
   return with_optimizer_steps(*plan, schedule, scenario);
 }
 
@@ -37,7 +44,7 @@ Plan lower(const Schedule& schedule, const Scenario& scenario, Arrangement arran
 
 Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
                        const TimeAlone& time_alone) {
-  if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
+  if (auto why = why_not_lowered(schedule, scenario)) return *std::move(why);
   if (schedule.cell == 1)
     return with_given_steps(
         Lowering{schedule, scenario, arrangement, Crossing::alone, time_alone}.run(), schedule,
@@ -58,7 +65,9 @@ Plan lower_at(Granularity granularity, const Schedule& schedule, const Scenario&
               Arrangement arrangement) {
   Plan plan = lower(schedule, scenario, arrangement);
   if (granularity == Granularity::blocks) return plan;
-  return expand(with_operators(std::move(plan), schedule, scenario).or_throw());
+  plan = expand(with_operators(std::move(plan), schedule, scenario, granularity).or_throw());
+  plan.granularity = granularity;
+  return plan;
 }
 
 Plan lower_pooled(const Schedule& schedule, const Scenario& scenario, const TimeAlone& time_alone) {
@@ -67,7 +76,7 @@ Plan lower_pooled(const Schedule& schedule, const Scenario& scenario, const Time
 
 Result<Plan> try_lower_pooled(const Schedule& schedule, const Scenario& scenario,
                               const TimeAlone& time_alone) {
-  if (auto why = why_other_shape(schedule, scenario)) return *std::move(why);
+  if (auto why = why_not_lowered(schedule, scenario)) return *std::move(why);
   if (auto why = schedule::why_no_cells(schedule, scenario)) return *std::move(why);
   const Crossing crossing = schedule.cell == 1 ? Crossing::alone : Crossing::pooled;
   return with_given_steps(

@@ -17,7 +17,8 @@ Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangeme
       crossing_{crossing},
       costs_{schedule::costs_of_replicas(schedule, scenario)},
       network_{scenario, plan_},
-      collectives_{schedule, scenario, time_alone, plan_, network_} {
+      collectives_{schedule, scenario, time_alone, plan_, network_},
+      parts_{schedule, scenario, plan_, network_} {
   plan_.schedule = schedule.name;
   plan_.arrangement = arrangement;
   plan_.stages = schedule.devices;
@@ -44,6 +45,7 @@ Result<Plan> Lowering::run() {
     if (auto why = relays_->finish()) return *std::move(why);
   lower_services();
   collectives_.fill(compute_lane_);
+  parts_.fill(compute_lane_);
   if (network_.missing_link()) return *network_.missing_link();
   if (auto why = apply_link_orders(plan_, schedule_, relays_ ? Turns::taken : Turns::ordered))
     return *std::move(why);
@@ -123,7 +125,7 @@ void Lowering::reserve() {
   }
   // A piece has at most three legs.
   plan_.ops.reserve(to_size(scenario_.parallel.tensor) * (blocks + 2 * plain) + 6 * pieces +
-                    collectives_.ops());
+                    collectives_.ops() + parts_.ops());
   // Blocks that wait for several: all pieces of their input, collectives.
   plan_.after.reserve(pieces + collectives_.waits());
 }
@@ -171,6 +173,7 @@ void Lowering::lay_out_lanes(int local, DeviceId device) {
   }
   if (relays_) relays_->add_recv_lanes(local, device);
   collectives_.lay_out(rank);
+  parts_.lay_out(rank);
 }
 
 Waits Lowering::waits_of(int local, DeviceId device) const {

@@ -8,6 +8,7 @@
 #include "plan/lowering/collectives.hpp"
 #include "plan/lowering/lanes.hpp"
 #include "plan/lowering/messages.hpp"
+#include "plan/lowering/part_lowering.hpp"
 #include "plan/lowering/relay_lowering.hpp"
 #include "plan/network/network.hpp"
 #include "plan/plan.hpp"
@@ -79,6 +80,7 @@ private:
   Plan plan_;
   Network network_;
   CollectiveLowering collectives_;
+  PartLowering parts_;
   std::vector<Messages> messages_;    ///< of each replica, or one that all of them have
   std::vector<LaneId> compute_lane_;  ///< of each rank
   std::vector<Pipeline> batch_;       ///< of a cell: by LocalDPRank

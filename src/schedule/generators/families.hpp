@@ -22,6 +22,7 @@ std::optional<Refusal> fill_cross_ud_sub(const Scenario& scenario, Schedule& sch
 std::optional<Refusal> fill_cross_wave(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_cross_loop(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_cross_bd(const Scenario& scenario, Schedule& schedule);
+std::optional<Refusal> fill_stella(const Scenario& scenario, Schedule& schedule);
 void fill_varuna(const Scenario& scenario, Schedule& schedule);
 void fill_varuna_fill(const Scenario& scenario, Schedule& schedule);
 std::optional<Refusal> fill_atlas(const Scenario& scenario, Schedule& schedule);

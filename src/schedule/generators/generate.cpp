@@ -17,6 +17,7 @@ constexpr std::int64_t kMostBlocks = std::int64_t{1} << 28;
 std::vector<std::string> known_names() {
   std::vector<std::string> names;
   for (const Generator& generator : generators()) names.emplace_back(generator.name);
+  for (const Generator& generator : stream_generators()) names.emplace_back(generator.name);
   return names;
 }
 

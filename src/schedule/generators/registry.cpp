@@ -67,6 +67,12 @@ constexpr std::array kGenerators{
               families::fill_atlas_even, true, &families::kAtlasEven},
 };
 
+/// Defined for streams of iterations alone, and so in no group.
+constexpr std::array kStreamGenerators{
+    Generator{"stella", "F and B in parts, which replicas exchange and update beside them",
+              Placement::unidirectional, Backward::whole, Knowledge::counts, families::fill_stella},
+};
+
 }  // namespace
 
 std::string shared_name(std::string_view name) { return std::string{kSharedPrefix}.append(name); }
@@ -77,10 +83,13 @@ std::optional<std::string_view> name_without_sharing(std::string_view shared) {
 }
 
 std::span<const Generator> generators() { return kGenerators; }
+std::span<const Generator> stream_generators() { return kStreamGenerators; }
 
 const Generator* find_generator(std::string_view name) {
-  const auto found = std::ranges::find(kGenerators, name, &Generator::name);
-  return found == kGenerators.end() ? nullptr : &*found;
+  for (const std::span<const Generator> all : {generators(), stream_generators()})
+    if (const auto found = std::ranges::find(all, name, &Generator::name); found != all.end())
+      return &*found;
+  return nullptr;
 }
 
 Placement parse_placement(std::string_view text) {

@@ -66,7 +66,9 @@ inline constexpr std::string_view kAtlasPlannerSchedule = "atlas";
 
 /// All generators, in the order of a report, static ones first.
 [[nodiscard]] std::span<const Generator> generators();
-/// nullptr where there is none of that name.
+/// Those that no group has: they are defined for replicas that train together in a stream.
+[[nodiscard]] std::span<const Generator> stream_generators();
+/// nullptr where there is none of that name, in either.
 [[nodiscard]] const Generator* find_generator(std::string_view name);
 
 }  // namespace longhaul::schedule

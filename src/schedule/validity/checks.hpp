@@ -45,6 +45,7 @@ private:
   struct Cell {
     std::uint8_t parts[kKinds] = {};  ///< into how many the block is split; 0: not there
     std::uint8_t seen[kKinds] = {};
+    std::uint8_t down = 0;  ///< kinds whose parts run from the last to the first, a bit each
 
     [[nodiscard]] bool has(BlockKind kind) const { return parts[slot(kind)] != 0; }
     [[nodiscard]] bool complete(BlockKind kind) const {
@@ -71,7 +72,11 @@ private:
   [[nodiscard]] std::optional<Violation> missing_of(std::size_t row, const Cell& cell,
                                                     ChunkId chunk, MicrobatchId microbatch) const;
   [[nodiscard]] std::optional<Block> unmet_need(std::size_t row, const Block& block);
-  [[nodiscard]] Violation part_violation(std::size_t row, std::size_t position, int wanted) const;
+  /// The part that runs next: of the backward of a chunk that is the whole model the last one may
+  /// be the first, since it is the part of the last layers.
+  [[nodiscard]] int part_wanted(Cell& cell, const Block& block) const;
+  [[nodiscard]] Violation part_violation(std::size_t row, std::size_t position, int wanted,
+                                         bool again) const;
 
   const Schedule& schedule_;
   IndexedVector<DeviceId, std::vector<ChunkId>> chunks_on_;

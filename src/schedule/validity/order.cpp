@@ -93,11 +93,21 @@ std::optional<Block> BlockCounts::unmet_need(std::size_t row, const Block& block
   return needs_gradient();
 }
 
-Violation BlockCounts::part_violation(std::size_t row, std::size_t position, int wanted) const {
+int BlockCounts::part_wanted(Cell& cell, const Block& block) const {
+  const int seen = cell.seen[slot(block.kind)];
+  const auto bit = static_cast<std::uint8_t>(1U << slot(block.kind));
+  const bool whole = schedule_.is_first(block.chunk) && schedule_.is_last(block.chunk);
+  if (seen == 0 && whole && is_backward(block.kind) && block.part + 1 == block.parts)
+    cell.down = static_cast<std::uint8_t>(cell.down | bit);
+  return (cell.down & bit) != 0 ? block.parts - 1 - seen : seen;
+}
+
+Violation BlockCounts::part_violation(std::size_t row, std::size_t position, int wanted,
+                                      bool again) const {
   const std::vector<Block>& blocks = schedule_.rows[row];
   const Block& block = blocks[position];
   const std::string where = device_text(schedule_, row);
-  if (block.part < wanted) {
+  if (again) {
     return violation(ViolationKind::repeated_block,
                      "{} has {} once more at position {} (every part runs once).", where,
                      to_text(block), position);
@@ -116,12 +126,20 @@ Violation BlockCounts::part_violation(std::size_t row, std::size_t position, int
 }
 
 std::optional<Violation> BlockCounts::order(std::size_t row) {
-  for (Cell& cell : rows_[row].cells) std::fill_n(cell.seen, kKinds, std::uint8_t{0});
+  for (Cell& cell : rows_[row].cells) {
+    std::fill_n(cell.seen, kKinds, std::uint8_t{0});
+    cell.down = 0;
+  }
   const std::vector<Block>& blocks = schedule_.rows[row];
   for (std::size_t position = 0; position < blocks.size(); ++position) {
     const Block& block = blocks[position];
-    std::uint8_t& seen = cell(row, block.chunk, block.microbatch).seen[slot(block.kind)];
-    if (block.part != seen) return part_violation(row, position, seen);
+    Cell& own = cell(row, block.chunk, block.microbatch);
+    std::uint8_t& seen = own.seen[slot(block.kind)];
+    const int wanted = part_wanted(own, block);
+    const bool down = (own.down >> slot(block.kind) & 1U) != 0;
+    if (block.part != wanted)
+      return part_violation(row, position, wanted,
+                            down ? block.part > wanted : block.part < wanted);
     if (const auto need = unmet_need(row, block)) {
       const auto last_part = std::find_if(blocks.rbegin(), blocks.rend(), is_same(*need));
       return violation(ViolationKind::dependency,

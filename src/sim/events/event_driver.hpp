@@ -218,7 +218,7 @@ private:
   FarTable dependents_;  ///< by the op that they need; made when the first op is skipped
   std::vector<std::uint8_t> optional_;  ///< by op; empty: none is
   std::map<std::uint32_t, plan::OpWindow> windows_;
-  std::map<std::uint32_t, std::int32_t> priorities_;
+  std::vector<std::int32_t> priorities_;             ///< by op; empty: none has any
   std::vector<std::uint8_t> watched_;                ///< by op: a version may be its iteration
   std::map<std::uint32_t, std::vector<int>> ended_;  ///< of watched ops: iterations, ascending
   int reach_of_versions_ = 0;         ///< how many iterations weak dependencies go back

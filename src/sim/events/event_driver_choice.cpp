@@ -33,9 +33,8 @@ EventDriver::Candidate EventDriver::candidate(std::uint32_t id) const {
       made.second = made.iteration;
       break;
     case Serve::deadline: {
-      const auto priority = priorities_.find(made.op);
       made.first = made.iteration;
-      made.second = priority == priorities_.end() ? 0 : priority->second;
+      made.second = priorities_.empty() ? 0 : priorities_[made.op];
     }
   }
   return made;

@@ -85,8 +85,9 @@ void EventDriver::set_up_tables() {
   if (!extras.windows.empty())
     optional_ = plan::ops_that_may_not_run(plan_, plan::MayNotRun::optional);
   for (const plan::OpWindow& window : extras.windows) windows_[number(window.op)] = window;
+  if (!extras.priorities.empty()) priorities_.resize(count, 0);
   for (const plan::OpPriority& each : extras.priorities)
-    priorities_[number(each.op)] = each.priority;
+    priorities_[index(each.op)] = each.priority;
   if (!extras.far.empty()) {
     far_.first.assign(count + 1, 0);
     watched_.assign(count, 0);

@@ -1,0 +1,104 @@
+// What the tasks and messages of parts wait for.
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "plan/lowering/lanes.hpp"
+#include "plan/lowering/part_lowering.hpp"
+
+namespace longhaul::plan {
+namespace {
+
+bool carries_messages(ResourceKind kind) {
+  return kind != ResourceKind::device && kind != ResourceKind::collective &&
+         kind != ResourceKind::workers && kind != ResourceKind::copy_engine;
+}
+
+}  // namespace
+
+void PartLowering::fill(const std::vector<LaneId>& compute_lane_of_rank) {
+  compute_ = compute_lane_of_rank;
+  for (const Group& group : groups_) {
+    own_set_.assign(group.parts.size(), {});
+    for (std::size_t p = 0; p < group.parts.size(); ++p) fill_part(group, p);
+  }
+  std::ranges::sort(plan_.extras.tasks, {}, &OpTask::op);
+  if (groups_.empty()) return;
+  for (Resource& resource : plan_.resources)
+    if (carries_messages(resource.kind)) resource.serve = scenario_.train.serve;
+}
+
+OpId PartLowering::block_at(const Group& group, std::size_t m, std::int32_t position) const {
+  return op_at(plan_, compute_[index(group.members[m])], at(position));
+}
+
+void PartLowering::fill_part(const Group& group, std::size_t p) {
+  const Part& part = group.parts[p];
+  for (std::size_t m = 0; m < group.members.size(); ++m)
+    own_set_[p].push_back(fill_own_set(group, p, m));
+  for (const SiteChoice& choice : part.steps.choices) {
+    Op& op = plan_.ops[index(part.members[at(choice.at)].choice)];
+    plan_.add_after(op, own_set_[p][at(choice.at)]);
+    for (const std::int32_t input : choice.inputs) plan_.add_after(op, part.receives[at(input)]);
+  }
+  for (std::size_t i = 0; i < part.sends.size(); ++i) fill_message(group, p, i);
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    fill_update(group, p, m);
+    fill_forward(group, p, m);
+  }
+}
+
+OpId PartLowering::fill_own_set(const Group& group, std::size_t p, std::size_t m) {
+  const MemberOps& ops = group.parts[p].members[m];
+  OpId before = block_at(group, m, group.rows[m][p].last_gradient);
+  for (const OpId task : {ops.copy_out, ops.gather, ops.compress}) {
+    if (task == kNone<OpId>) continue;
+    plan_.add_after(plan_.ops[index(task)], before);
+    before = task;
+  }
+  return before;
+}
+
+void PartLowering::fill_message(const Group& group, std::size_t p, std::size_t message) {
+  const Part& part = group.parts[p];
+  const SetMessage& set = part.steps.messages[message];
+  const OpId send = part.sends[message];
+  const TrainedPart& trained = group.rows[at(set.from)][p];
+  // The hop in the place of a microbatch: what tells messages of a part between two ranks apart.
+  join_sides(plan_, send, part.receives[message],
+             {BlockKind::B, trained.part, trained.parts, trained.chunk, MicrobatchId{set.hop}},
+             set.size, route_of_.at(plan_.op(send).lane));
+  const auto before = [&] {
+    if (set.brought_by >= 0) return part.receives[at(set.brought_by)];
+    return set.of_site ? part.members[at(set.from)].choice : own_set_[p][at(set.from)];
+  };
+  plan_.add_after(plan_.ops[index(send)], before());
+  plan_.extras.priorities.push_back({send, part.number + 1});
+}
+
+void PartLowering::fill_update(const Group& group, std::size_t p, std::size_t m) {
+  const Part& part = group.parts[p];
+  const MemberOps& ops = part.members[m];
+  const OpId first = ops.merge == kNone<OpId> ? ops.optimize : ops.merge;
+  plan_.add_after(plan_.ops[index(first)], ops.choice == kNone<OpId> ? own_set_[p][m] : ops.choice);
+  for (std::size_t i = 0; i < part.receives.size(); ++i)
+    if (part.steps.messages[i].to == static_cast<std::int32_t>(m))
+      plan_.add_after(plan_.ops[index(first)], part.receives[i]);
+  if (first != ops.optimize) plan_.add_after(plan_.ops[index(ops.optimize)], first);
+  if (ops.copy_in == kNone<OpId>) return;
+  Op& copy_in = plan_.ops[index(ops.copy_in)];
+  if (!keeps_one_buffer()) return plan_.add_after(copy_in, ops.optimize);
+  // Where weights are in use from F to B, those of `staleness` iterations ago come after this B.
+  plan_.add_after(copy_in, block_at(group, m, group.rows[m][p].last_gradient));
+  plan_.extras.far.push_back({ops.copy_in, ops.optimize, scenario_.train.staleness});
+}
+
+void PartLowering::fill_forward(const Group& group, std::size_t p, std::size_t m) {
+  const MemberOps& ops = group.parts[p].members[m];
+  const OpId forward = block_at(group, m, group.rows[m][p].first_forward);
+  const OpId update = ops.copy_in == kNone<OpId> ? ops.optimize : ops.copy_in;
+  const int back = keeps_one_buffer() ? 1 : 1 + scenario_.train.staleness;
+  plan_.extras.far.push_back({forward, update, back, Strength::strong});
+  plan_.extras.far.push_back({forward, update, 1, Strength::weak});
+}
+
+}  // namespace longhaul::plan

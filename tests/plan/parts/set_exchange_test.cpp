@@ -1,0 +1,98 @@
+#include "plan/parts/set_exchange.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+
+namespace longhaul::plan {
+namespace {
+
+std::vector<DatacenterId> sites_of(const std::vector<int>& sizes) {
+  std::vector<DatacenterId> sites;
+  for (int site = 0; site < static_cast<int>(sizes.size()); ++site)
+    sites.insert(sites.end(), to_size(sizes[to_size(site)]), DatacenterId{site});
+  return sites;
+}
+
+/// Bytes from site 0 to others.
+Bytes over_the_wan(const SetExchangeSteps& steps, const std::vector<DatacenterId>& sites) {
+  Bytes sum;
+  for (const SetMessage& message : steps.messages)
+    if (sites[to_size(message.from)] == DatacenterId{0} &&
+        sites[to_size(message.to)] != DatacenterId{0})
+      sum += message.size;
+  return sum;
+}
+
+TEST(SetExchange, EightReplicasInTwoSites) {
+  const auto sites = sites_of({4, 4});
+  const Bytes k{1000};
+  const auto wan = [&](SetExchange exchange) {
+    return over_the_wan(exchange_of(exchange, sites, 3, {k, k}), sites);
+  };
+  EXPECT_EQ(wan(SetExchange::ring), k * 7);
+  EXPECT_EQ(wan(SetExchange::direct), k * 16);
+  EXPECT_EQ(wan(SetExchange::sites), k) << "a set of k a site";
+}
+
+/// Follows whose sets each member has in the end.
+std::vector<std::set<int>> known_in_the_end(const SetExchangeSteps& steps,
+                                            const std::vector<DatacenterId>& sites) {
+  std::vector<std::set<int>> known(sites.size());
+  std::vector<std::set<int>> carried;
+  for (std::size_t m = 0; m < known.size(); ++m) known[m].insert(static_cast<int>(m));
+  for (const SetMessage& message : steps.messages) {
+    std::set<int> content{message.from};
+    if (message.brought_by >= 0) {
+      EXPECT_LT(to_size(message.brought_by), carried.size());
+      EXPECT_EQ(steps.messages[to_size(message.brought_by)].to, message.from);
+      content = carried[to_size(message.brought_by)];
+    } else if (message.of_site) {
+      content.clear();
+      for (std::size_t m = 0; m < sites.size(); ++m)
+        if (sites[m] == sites[to_size(message.from)]) content.insert(static_cast<int>(m));
+    }
+    known[to_size(message.to)].insert(content.begin(), content.end());
+    carried.push_back(std::move(content));
+  }
+  return known;
+}
+
+TEST(SetExchange, AllHaveAllSetsInTheEnd) {
+  for (const SetExchange exchange : every<SetExchange>()) {
+    for (const auto& sizes : {std::vector{2}, {1, 1}, {4, 4}, {3, 1, 2}, {1, 5}}) {
+      const auto sites = sites_of(sizes);
+      for (const int part : {0, 1, 5}) {
+        const SetExchangeSteps steps =
+            exchange_of(exchange, sites, part, {Bytes{1000}, Bytes{2000}});
+        for (const std::set<int>& known : known_in_the_end(steps, sites))
+          EXPECT_EQ(known.size(), sites.size()) << to_string(exchange) << " part " << part;
+        std::set<std::tuple<int, int, int>> names;  // of messages: by them ranks tell them apart
+        for (const SetMessage& each : steps.messages)
+          EXPECT_TRUE(names.insert({each.from, each.to, each.hop}).second) << to_string(exchange);
+      }
+    }
+  }
+}
+
+TEST(SetExchange, MembersOfASiteChooseInTurn) {
+  const auto sites = sites_of({2, 3});
+  std::set<int> choosers;
+  for (int part = 0; part < 6; ++part)
+    for (const SiteChoice& choice :
+         exchange_of(SetExchange::sites, sites, part, {Bytes{1000}, Bytes{1000}}).choices)
+      choosers.insert(choice.at);
+  EXPECT_EQ(choosers.size(), 5U);
+}
+
+TEST(SetExchange, OneMemberSendsNothing) {
+  for (const SetExchange exchange : every<SetExchange>())
+    EXPECT_TRUE(
+        exchange_of(exchange, sites_of({1}), 0, {Bytes{1000}, Bytes{1000}}).messages.empty());
+}
+
+}  // namespace
+}  // namespace longhaul::plan
