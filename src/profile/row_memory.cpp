@@ -19,7 +19,7 @@ double of_layer(const TrainingRow& row, RecomputeKind recompute) {
   return input * (whole + (34 - whole + scores) / row.tensor);
 }
 
-double in_flight(const TrainingRow& row) {
+double usual_in_flight(const TrainingRow& row) {
   const double most = std::min(row.pipeline, row.microbatches());
   if (row.schedule == RowSchedule::gpipe) return row.microbatches();
   if (row.chunks == 1) return most;
@@ -32,7 +32,9 @@ Bytes RowMemory::total() const {
   return Bytes{std::llround(weights + optimizer + activations + working)};
 }
 
-RowMemory memory_of(const TrainingRow& row) {
+RowMemory memory_of(const TrainingRow& row) { return memory_of(row, usual_in_flight(row)); }
+
+RowMemory memory_of(const TrainingRow& row, double in_flight) {
   const double layers = std::ceil(double(row.layers) / row.pipeline);
   const double table = double(row.vocabulary) * row.hidden;
   const double held = (layers * row.layer_weights() + table) / row.tensor;
@@ -43,7 +45,7 @@ RowMemory memory_of(const TrainingRow& row) {
   RowMemory memory;
   memory.weights = held * (kWeight / (zero3 ? ranks : 1) + kGradient / (zero2 ? ranks : 1));
   memory.optimizer = held * kOptimizer / (zero1 ? ranks : 1);
-  memory.activations = in_flight(row) * layers * of_layer(row, row.recompute);
+  memory.activations = in_flight * layers * of_layer(row, row.recompute);
   if (row.recompute != RecomputeKind::none) memory.working = of_layer(row, RecomputeKind::none);
   const double logits = 6 * row.tokens() * row.vocabulary / row.tensor;
   memory.working = std::max(memory.working, logits);

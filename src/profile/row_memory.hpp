@@ -20,5 +20,7 @@ struct RowMemory {
 /// alone, s b h 2 (Korthikanti et al., arXiv 2205.05198, section 4, equations 1 to 6). In flight:
 /// min(p, M) microbatches on the first stage, with v chunks 1 + (p - 1) / (p v) times as many.
 [[nodiscard]] RowMemory memory_of(const TrainingRow& row);
+/// The same with so many microbatches in flight.
+[[nodiscard]] RowMemory memory_of(const TrainingRow& row, double in_flight);
 
 }  // namespace longhaul::profile

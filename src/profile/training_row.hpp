@@ -7,16 +7,10 @@
 
 #include "base/listed_enum.hpp"
 #include "base/units.hpp"
+#include "scenario/model.hpp"
 
 namespace longhaul::profile {
 
-#define LONGHAUL_MLP_KINDS(X) X(gelu, "gelu") X(swiglu, "swiglu")
-LONGHAUL_LISTED_ENUM(MlpKind, LONGHAUL_MLP_KINDS);
-#define LONGHAUL_POSITION_KINDS(X) X(learned, "learned") X(rotary, "rotary") X(alibi, "alibi")
-LONGHAUL_LISTED_ENUM(PositionKind, LONGHAUL_POSITION_KINDS);
-/// Scores in memory, or fused (never written).
-#define LONGHAUL_ATTENTION_KINDS(X) X(plain, "plain") X(flash, "flash")
-LONGHAUL_LISTED_ENUM(AttentionKind, LONGHAUL_ATTENTION_KINDS);
 /// What the backward pass computes again: nothing, the layer, or attention's scores alone.
 #define LONGHAUL_RECOMPUTE_KINDS(X) X(none, "none") X(full, "full") X(selective, "selective")
 LONGHAUL_LISTED_ENUM(RecomputeKind, LONGHAUL_RECOMPUTE_KINDS);

@@ -19,11 +19,18 @@ std::int64_t key_width(const Model& model) {
   return static_cast<std::int64_t>(model.hidden) * model.kv_heads / model.heads;
 }
 
+/// Maps that the second half of a layer begins with: up alone, or gate and up.
+int maps_up(const Model& model) { return model.mlp == MlpKind::swiglu ? 2 : 1; }
+
 /// Numbers that one layer keeps for the backward pass of one token: inputs of both norms, of the
-/// QKV, output, gate/up and down maps; Q, K, V; gate and up. FlashAttention keeps no scores.
+/// QKV, output, gate/up and down maps; Q, K, V; gate and up. FlashAttention keeps no scores; else
+/// 5 bytes each stay (arXiv 2205.05198, section 4.1: softmax, dropout's mask and output).
 double kept_per_token(const Model& model) {
   const double d = model.hidden;
-  return 6 * d + 2 * static_cast<double>(key_width(model)) + 3.0 * model.intermediate;
+  const double scores =
+      model.attention == AttentionKind::plain ? 2.5 * model.heads * model.sequence_length : 0;
+  return 6 * d + 2 * static_cast<double>(key_width(model)) +
+         (maps_up(model) + 1.0) * model.intermediate + scores;
 }
 
 /// Weights of the layers [first, first + count) of the model.
@@ -32,7 +39,10 @@ double stage_parameters(const Model& model, int first, int count) {
   if (model.vocabulary == 0) return sum;
   const double table = static_cast<double>(model.vocabulary) * model.hidden;
   const auto layer = static_cast<double>(layer_parameters(model));
-  if (first == 0) sum += table - layer;
+  const double positions = model.positions == PositionKind::learned
+                               ? static_cast<double>(model.sequence_length) * model.hidden
+                               : 0;
+  if (first == 0) sum += table + positions - layer;
   if (first + count == model.layers) sum += table - layer;
   return sum;
 }
@@ -75,7 +85,11 @@ void add_measured(Costs& costs, const LayerTimes& layer, int layers) {
 
 std::int64_t layer_parameters(const Model& model) {
   const std::int64_t d = model.hidden;
-  return 2 * d * d + 2 * d * key_width(model) + 3 * d * model.intermediate;
+  const std::int64_t maps = maps_up(model);
+  // Of the four maps, and of norms, which are counted where they have biases alone.
+  const std::int64_t biases =
+      model.biases ? 7 * d + 2 * key_width(model) + maps * model.intermediate : 0;
+  return 2 * d * d + 2 * d * key_width(model) + (maps + 1) * d * model.intermediate + biases;
 }
 
 std::int64_t model_parameters(const Model& model) {

@@ -19,7 +19,7 @@ struct LayerTimes {
 
 // The formulas stand in docs/scenario.md, "Costs of a model".
 
-/// Weights of one transformer layer: attention with grouped keys and values, gated MLP.
+/// Weights of one transformer layer: attention with grouped keys and values, MLP, biases if any.
 [[nodiscard]] std::int64_t layer_parameters(const Model& model);
 /// Sums over all layers; embedding and head count as layers where the vocabulary is unknown (0).
 [[nodiscard]] std::int64_t model_parameters(const Model& model);

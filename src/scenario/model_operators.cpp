@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -30,6 +31,7 @@ public:
         sequence_{static_cast<double>(model.sequence_length)},
         tokens_{static_cast<double>(layer_widths(model).tokens)},
         flops_{model.achieved_flops * model.tensor_parallel},
+        gated_{model.mlp == MlpKind::swiglu},
         bytes_{model.memory_bandwidth.bits_per_second() / 8 * model.tensor_parallel} {}
 
   void decoder(int layer) {
@@ -39,8 +41,13 @@ public:
     attention();
     matmul("output", hidden_, hidden_);
     norm("feedforward_norm");
-    matmul("gate_up", hidden_, 2 * intermediate_);
-    swiglu();
+    if (gated_) {
+      matmul("gate_up", hidden_, 2 * intermediate_);
+      swiglu();
+    } else {
+      matmul("up", hidden_, intermediate_);
+      gelu();
+    }
     matmul("down", intermediate_, hidden_);
   }
 
@@ -98,6 +105,11 @@ private:
     add("swiglu", OperatorKind::elementwise, 0, {0, 3 * numbers}, {0, 5 * numbers}, {});
   }
 
+  void gelu() {
+    const double numbers = tokens_ * intermediate_;
+    add("gelu", OperatorKind::elementwise, 0, {0, 2 * numbers}, {0, 3 * numbers}, {});
+  }
+
   void whole_layer(const char* name) {
     const std::size_t before = all_.size();
     decoder(layer_);
@@ -113,7 +125,9 @@ private:
   }
 
   double hidden_, qkv_, intermediate_, vocabulary_, sequence_, tokens_;
-  double flops_, bytes_;  ///< of the device, a second
+  double flops_;  ///< of the device, a second
+  bool gated_;
+  double bytes_;  ///< likewise
   int layer_ = 0;
   std::vector<Operator> all_;
 };
@@ -191,6 +205,25 @@ std::vector<int> operators_of_stages(const Scenario& scenario) {
   const std::vector<Operator>& all = *scenario.operators.all;
   if (all.front().layer >= 0) return operators_of_layers(all, scenario.layers);
   return evenly(static_cast<int>(all.size()), scenario.parallel.stages);
+}
+
+Scenario without_collectives(const Scenario& scenario) {
+  Scenario result = scenario;
+  if (!scenario.operators.known()) return result;
+  auto kept = std::make_shared<std::vector<Operator>>(*scenario.operators.all);
+  const auto removed = std::erase_if(
+      *kept, [](const Operator& each) { return each.kind == OperatorKind::collective; });
+  if (removed == 0) return result;
+  result.operators.all = kept;
+  if (!scenario.operators.are_costs) return result;
+  const Costs before = operator_costs(*scenario.operators.all, operators_of_stages(scenario));
+  const Costs after = operator_costs(*kept, operators_of_stages(result));
+  for (auto times :
+       {&Costs::forward, &Costs::backward, &Costs::dgrad, &Costs::wgrad, &Costs::recompute})
+    for (std::size_t stage = 0; stage < (result.costs.*times).size(); ++stage)
+      (result.costs.*times)[stage] =
+          portion((scenario.costs.*times)[stage], (after.*times)[stage], (before.*times)[stage]);
+  return result;
 }
 
 }  // namespace longhaul::scenario

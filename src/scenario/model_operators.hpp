@@ -11,7 +11,7 @@ namespace longhaul::scenario {
 /// last the output head, where there are two or more:
 ///  - embedding: "embedding";
 ///  - layer: "attention_norm", "qkv", "attention", "output", "feedforward_norm", "gate_up",
-///    "swiglu", "down";
+///    "swiglu", "down" (of a model with GELU "up" and "gelu" instead of "gate_up" and "swiglu");
 ///  - head: "head_norm", "head", "loss".
 /// Of Model::decoders_alone all are layers. Times by FLOPs over the achieved rate or bytes over the
 /// memory's, whichever is longer; without a vocabulary embedding and head are one operator that
@@ -34,6 +34,10 @@ namespace longhaul::scenario {
 
 /// Of a scenario that knows its operators: how many each stage has.
 [[nodiscard]] std::vector<int> operators_of_stages(const Scenario& scenario);
+
+/// The scenario whose operators are those that compute: blocks without what tensor ranks wait for
+/// each other. The same where it has no collectives among its operators.
+[[nodiscard]] Scenario without_collectives(const Scenario& scenario);
 
 /// Product widths of a layer, in numbers.
 struct LayerWidths {

@@ -38,6 +38,19 @@ Model centauri(std::string name, int layers, int hidden, int intermediate, int h
           kAchieved,       kPeakA100, kMemoryA100, true};
 }
 
+/// GPT of the table of Megatron-LM (Narayanan et al., SC 2021, table 1) and of vTrain (tables I and
+/// II): `layers` decoder layers, embedding and head; vocabulary as in vTrain's configurations. The
+/// rate is an assumption of 50% of the A100's peak, which table 1 reaches.
+Model gpt(std::string name, int layers, int hidden, int heads) {
+  constexpr double kAchieved = 156e12;
+  Model model{std::move(name), layers + 2, hidden,     4 * hidden, heads, heads, 50257, 2048, 1, 1,
+              kAchieved,       kPeakA100,  kMemoryA100};
+  model.mlp = MlpKind::gelu;
+  model.positions = PositionKind::learned;
+  model.attention = AttentionKind::plain;
+  return model;
+}
+
 /// CrossPipe's M70 on 4 GH200 a stage of 8 layers: F = 38 ms is printed (7.1). B and R follow from
 /// table 5 at delay (0,0), where 1F1B takes (M + P - 1) / M times a microbatch's blocks: 0.151 s
 /// at M = 16 gives F + B = 105 ms, so B = 67; with recomputation 0.174 s at M = 32 gives
@@ -71,6 +84,15 @@ const std::vector<ModelPreset>& model_presets() {
         {centauri("llama-medium", 15, 5120, 13824, 40), std::nullopt},
         {centauri("llama-big", 10, 6656, 17920, 52), std::nullopt},
         {centauri("llama-large", 8, 8192, 22016, 64), std::nullopt},
+        {gpt("gpt-3.6b", 30, 3072, 32), std::nullopt},
+        {gpt("18.4b", 40, 6144, 48), std::nullopt},
+        {gpt("39.1b", 48, 8192, 64), std::nullopt},
+        {gpt("76b", 60, 10240, 80), std::nullopt},
+        {gpt("81.2b", 64, 10240, 80), std::nullopt},
+        {gpt("145.6b", 80, 12288, 96), std::nullopt},
+        {gpt("175b", 96, 12288, 96), std::nullopt},
+        {gpt("mt-nlg-530b", 105, 20480, 128), std::nullopt},
+        {gpt("gpt-1t", 128, 25600, 160), std::nullopt},
     };
   }();
   return presets;

@@ -13,40 +13,17 @@
 #include "base/listed_enum.hpp"
 #include "base/units.hpp"
 #include "base/vocabulary.hpp"
+#include "scenario/model.hpp"
 #include "scenario/served_model.hpp"
 #include "scenario/training.hpp"
 
 namespace longhaul {
 
-/// Dimensions of a decoder-only transformer (CrossPipe table 4; Atlas section 3). All counts are
-/// of the whole model; `layers` counts embedding and output head as one layer each, as Llama 3
-/// does.
-struct Model {
-  std::string name;
-  int layers = 0;
-  int hidden = 0;
-  int intermediate = 0;
-  int heads = 0;
-  int kv_heads = 0;
-  int vocabulary = 0;
-  int sequence_length = 0;
-  int microbatch_size = 1;
-  int tensor_parallel = 1;
-  /// Rate that one GPU reaches on this model, FLOP/s (CrossPipe appendix E: 5e14).
-  double achieved_flops = 5e14;
-  /// Peak rate of one GPU for MFU, FLOP/s; 0 where unknown.
-  double peak_flops = 0;
-  /// Rate of one GPU's memory, for the operators that compute little. H100, H200's data sheets.
-  Bandwidth memory_bandwidth{8 * 3.35e12};
-  /// All layers are decoder layers, embedding and head are left out (Centauri table 4); without a
-  /// vocabulary.
-  bool decoders_alone = false;
-};
-
-/// The kind of work of an operator.
+/// The kind of work of an operator. A collective among tensor ranks blocks the device that waits.
 #define LONGHAUL_OPERATOR_KINDS(X) \
   X(matmul, "matmul")              \
-  X(elementwise, "elementwise") X(normalization, "normalization") X(attention, "attention")
+  X(elementwise, "elementwise")    \
+  X(normalization, "normalization") X(attention, "attention") X(collective, "collective")
 LONGHAUL_LISTED_ENUM(OperatorKind, LONGHAUL_OPERATOR_KINDS);
 
 /// A part of a layer that a device computes as one. Times are of one microbatch, at speed 1.
@@ -56,7 +33,16 @@ struct Operator {
   int layer = -1;  ///< of the model, from 0; -1: of a list without layers
   Bytes weights;
   Duration forward{}, dgrad{}, wgrad{}, recompute{};
+  int tasks = -1;  ///< index into ModelOperators::tasks; -1: it is one task of its own name
 };
+
+/// A kernel of an operator.
+struct OperatorTask {
+  std::string name;
+  Duration time{};
+};
+/// Below an operator: the tasks of each of its passes, in order. Index: BlockKind (B is empty).
+using OperatorTasks = std::array<std::vector<OperatorTask>, 5>;
 
 /// The operators below the blocks, of the whole model in forward order. Chunks hold consecutive
 /// ones: schedule::operators_of_chunks().
@@ -65,6 +51,8 @@ struct ModelOperators {
   /// Blocks take what theirs take in sum. Otherwise a block's time is given, and its operators
   /// share it in proportion to theirs.
   bool are_costs = false;
+  bool of_rank = false;  ///< times are of one of the tensor ranks, not of all together
+  std::shared_ptr<const std::vector<OperatorTasks>> tasks{};  ///< of Operator::tasks
   [[nodiscard]] bool known() const { return all != nullptr; }
 };
 
@@ -91,6 +79,7 @@ struct ShardingOptions {
   std::optional<int> prefetch{1};  ///< units that are gathered ahead; nullopt: as memory allows
   Regather regather = Regather::always;
   std::optional<Bytes> bucket{};  ///< gradients that are summed together; nullopt: of a chunk
+  bool no_buckets = false;        ///< bucket = "none": of a chunk under every overlap
   int gradient_bytes = 2;         ///< of a number; weights have 2
   friend bool operator==(const ShardingOptions&, const ShardingOptions&) = default;
 };
@@ -99,6 +88,11 @@ struct ShardingOptions {
 struct MicrobatchGroup {
   int forward = 1, backward = 1;
 };
+
+/// What tensor ranks send to the next stage: each the whole activation, or its part of it, which
+/// the takers gather.
+#define LONGHAUL_P2P_KINDS(X) X(full, "full") X(scatter_gather, "scatter-gather")
+LONGHAUL_LISTED_ENUM(P2pKind, LONGHAUL_P2P_KINDS);
 
 struct Parallel {
   int stages = 1;    ///< P: pipeline devices per replica
@@ -115,6 +109,7 @@ struct Parallel {
   /// nullopt: cell_size() of the links.
   std::optional<int> cell;
   ShardingOptions sharding{};
+  P2pKind p2p = P2pKind::scatter_gather;
   std::optional<MicrobatchGroup> microbatch_group{};  ///< nullopt: as many as stages
 };
 

@@ -22,11 +22,20 @@ Bytes ServedDimensions::kv(std::int64_t tokens) const {
   return Bytes{2 * (2 * std::int64_t{layers} * kv_heads * head_size) * tokens};
 }
 
+double ServedDimensions::attention_flops(std::int64_t context, std::int64_t tokens) const {
+  const auto before = static_cast<double>(context), count = static_cast<double>(tokens);
+  return 2.0 * layers * (2 * before * count + count * count) * heads * head_size;
+}
+
+Bytes ServedDimensions::transient(std::int64_t tokens) const {
+  const std::int64_t wide = std::max(intermediate, 2 * heads * head_size);
+  return Bytes{2 * tokens * (2 * std::int64_t{hidden} + 2 * wide)};
+}
+
 double ServedDimensions::flops(std::int64_t tokens) const {
   const auto count = static_cast<double>(tokens);
   const double matrices = 2.0 * static_cast<double>(layers * layer_matrices()) * count;
-  const double attention = 2.0 * layers * count * count * heads * head_size;
-  return matrices + attention + 2.0 * vocabulary * hidden;
+  return matrices + attention_flops(0, tokens) + 2.0 * vocabulary * hidden;
 }
 
 std::optional<Duration> ServedModel::time(std::int64_t tokens) const {
@@ -49,17 +58,20 @@ std::optional<Duration> ServedModel::time(std::int64_t tokens) const {
   return low.time + Duration{static_cast<std::int64_t>(steps)};
 }
 
+double ServedModel::highest_flops() const {
+  if (!dimensions) return 0;
+  if (profile.empty()) return achieved_flops;
+  double rate = 0;  // FLOPs a nanosecond
+  // A convex count over a linear time is largest at an end of each part.
+  for (const PrefillPoint& point : profile)
+    rate =
+        std::max(rate, dimensions->flops(point.tokens) / static_cast<double>(point.time.count()));
+  return rate * 1e9;
+}
+
 std::optional<double> ServedModel::useful_ns(std::int64_t tokens) const {
   if (!dimensions) return std::nullopt;
-  double rate = achieved_flops / 1e9;  // FLOPs a nanosecond
-  if (!profile.empty()) {
-    rate = 0;
-    // A convex count over a linear time is largest at an end of each part.
-    for (const PrefillPoint& point : profile)
-      rate =
-          std::max(rate, dimensions->flops(point.tokens) / static_cast<double>(point.time.count()));
-  }
-  return dimensions->flops(tokens) / rate;
+  return dimensions->flops(tokens) / (highest_flops() / 1e9);
 }
 
 const std::vector<ServedPreset>& served_presets() {

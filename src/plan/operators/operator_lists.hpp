@@ -14,6 +14,9 @@ namespace longhaul::plan {
 /// Index into the lists of OperatorLists; the first is empty: nothing below a block.
 enum class OperatorListId : std::uint32_t {};
 
+/// What the lists have: operators, or the tasks (kernels) of each.
+enum class Below : std::uint8_t { operators, tasks };
+
 /// One operator of a list.
 struct OperatorStep {
   std::uint32_t name = 0;   ///< index into OperatorLists::names

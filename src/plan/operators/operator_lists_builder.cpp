@@ -11,8 +11,10 @@ constexpr OperatorListId kNotMade = kNone<OperatorListId>;
 
 }  // namespace
 
-OperatorListsBuilder::OperatorListsBuilder(const Schedule& schedule, const Scenario& scenario)
+OperatorListsBuilder::OperatorListsBuilder(const Schedule& schedule, const Scenario& scenario,
+                                           Below below)
     : scenario_{scenario},
+      below_{below},
       costs_{schedule::costs_of_replicas(schedule, scenario)},
       ranges_{schedule::operators_of_chunks(schedule, scenario)},
       whole_(costs_.size(),
@@ -47,8 +49,8 @@ OperatorListId OperatorListsBuilder::made(const Block& block, std::size_t costs)
   const auto [first, count] = ranges_[block.chunk];
   const std::span<const Operator> of_chunk =
       std::span{*scenario_.operators.all}.subspan(first, count);
-  const std::vector<schedule::BlockOperator> operators =
-      schedule::block_operators(of_chunk, block.kind);
+  std::vector<schedule::BlockOperator> operators = schedule::block_operators(of_chunk, block.kind);
+  if (below_ == Below::tasks) operators = with_tasks(std::move(operators), of_chunk);
   Duration length{};
   for (const schedule::BlockOperator& each : operators) length += each.time;
   const Duration whole = costs_[costs].duration(block);
@@ -61,6 +63,32 @@ OperatorListId OperatorListsBuilder::made(const Block& block, std::size_t costs)
                      block.part, block.parts, portion(whole, end, length)});
   }
   return shared(std::move(steps));
+}
+
+/// Tasks of an operator share its time in proportion to theirs.
+std::vector<schedule::BlockOperator> OperatorListsBuilder::with_tasks(
+    std::vector<schedule::BlockOperator> operators, std::span<const Operator> of_chunk) const {
+  std::vector<schedule::BlockOperator> result;
+  for (schedule::BlockOperator& each : operators) {
+    const int known = of_chunk[to_size(each.place)].tasks;
+    const std::vector<OperatorTask>* tasks = nullptr;
+    if (known >= 0 && scenario_.operators.tasks != nullptr)
+      tasks = &(*scenario_.operators.tasks)[to_size(known)][index(each.work)];
+    if (tasks == nullptr || tasks->empty()) {
+      result.push_back(std::move(each));
+      continue;
+    }
+    Duration length{}, end{}, before{};
+    for (const OperatorTask& task : *tasks) length += task.time;
+    for (const OperatorTask& task : *tasks) {
+      end += task.time;
+      const Duration now = portion(each.time, end, length);
+      result.push_back(
+          {each.name + '/' + task.name, each.layer, now - before, each.place, each.work});
+      before = now;
+    }
+  }
+  return result;
 }
 
 OperatorListId OperatorListsBuilder::shared(std::vector<OperatorStep> steps) {

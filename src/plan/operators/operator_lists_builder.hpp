@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -24,8 +25,10 @@ namespace longhaul::plan {
 ///     const OperatorLists lists = std::move(builder).take();
 class OperatorListsBuilder {
 public:
-  /// The scenario outlives it, and knows its operators.
-  OperatorListsBuilder(const Schedule& schedule, const Scenario& scenario);
+  /// The scenario outlives it, and knows its operators. With tasks a list has those of each
+  /// operator instead, "qkv/gemm".
+  OperatorListsBuilder(const Schedule& schedule, const Scenario& scenario,
+                       Below below = Below::operators);
   /// The last operator of a list ends when the block does: BlockCosts::duration().
   [[nodiscard]] OperatorListId list_of(const Block& block, ReplicaId replica = ReplicaId{0});
   /// One operator of that name, without a layer.
@@ -36,10 +39,13 @@ public:
 
 private:
   [[nodiscard]] OperatorListId made(const Block& block, std::size_t costs);
+  [[nodiscard]] std::vector<schedule::BlockOperator> with_tasks(
+      std::vector<schedule::BlockOperator> operators, std::span<const Operator> of_chunk) const;
   [[nodiscard]] OperatorListId shared(std::vector<OperatorStep> steps);
   [[nodiscard]] std::uint32_t number_of(const std::string& name);
 
   const Scenario& scenario_;
+  Below below_;
   std::vector<schedule::BlockCosts> costs_;  ///< of each replica; one where all have the same
   IndexedVector<ChunkId, schedule::OperatorRange> ranges_;
   OperatorLists lists_;

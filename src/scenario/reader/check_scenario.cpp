@@ -131,6 +131,23 @@ bool loses(const Scenario& scenario) {
                              [](const Link& link) { return link.weather.loss.probability > 0; });
 }
 
+/// The same of the exchange and the update of the parts of replicas that train together: no set is
+/// larger than 8 bytes a number, and no two of them overlap.
+double longest_exchange(const Scenario& scenario, double latency, double rate) {
+  if (scenario.parallel.gradient_sync != GradientSync::compressed) return 0;
+  constexpr double kBytesOfLargestPreset = 8 * 139e6;
+  const Training& train = scenario.train;
+  const double parts = train.parts * scenario.parallel.chunks;
+  double tasks = 0;
+  for (const auto times : kPartCosts)
+    if (!(train.costs.*times).empty()) tasks += largest(train.costs.*times);
+  double bytes = 4 * largest(scenario.costs.weights);
+  if (!train.stands_for.empty()) bytes += kBytesOfLargestPreset;
+  if (train.message) bytes = parts * static_cast<double>(train.message->count());
+  const double pairs = static_cast<double>(scenario.parallel.replicas) * scenario.parallel.replicas;
+  return 2 * parts * tasks + pairs * (parts * latency + bytes / rate);
+}
+
 /// Nanoseconds of an iteration in which nothing overlaps.
 double longest_iteration(const Scenario& scenario) {
   const Costs& costs = scenario.costs;
@@ -149,7 +166,8 @@ double longest_iteration(const Scenario& scenario) {
   if (!scenario.run.stragglers.empty())
     slow *= std::max(1.0, *std::ranges::max_element(scenario.run.stragglers));
   return slow * parallel.stages * parallel.chunks *
-             (static_cast<double>(parallel.microbatches) * (blocks + 2 * message) + ring) +
+             (static_cast<double>(parallel.microbatches) * (blocks + 2 * message) + ring +
+              largest_jitter(scenario) * longest_exchange(scenario, latency + late, rate)) +
          scenario.run.time_scale * worst.out +
          (costs.optimizer.empty() ? 0 : slow * largest(costs.optimizer));
 }

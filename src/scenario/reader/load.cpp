@@ -12,6 +12,7 @@
 #include "scenario/reader/sections.hpp"
 #include "scenario/reader/stored_text.hpp"
 #include "scenario/text/config_node.hpp"
+#include "scenario/text/search_section.hpp"
 #include "scenario/training/read_train.hpp"
 
 namespace longhaul::scenario {
@@ -62,15 +63,16 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const auto network_file = NetworkFile::include(root, overrides);
   for (const std::string& option : overrides) apply_override(root, option);
   const Section known{
-      root, "", {"scenario", "model", "costs",   "parallel", "memory",  "datacenter", "wan",
-                 "link",     "node",  "network", "overlap",  "replica", "service",    "operator",
-                 "prefill",  "run",   "traces",  "profiles", "levels",  "regions",    "train"}};
+      root, "", {"scenario", "model",    "costs",   "parallel", "memory",  "datacenter",
+                 "wan",      "link",     "node",    "network",  "overlap", "replica",
+                 "service",  "operator", "prefill", "run",      "traces",  "profiles",
+                 "levels",   "regions",  "train",   "search"}};
   Scenario scenario;
   scenario.name = read_name(root, source);
   scenario.text = without_stored_options(toml);
-  scenario.parallel = read_parallel(root);
-  const int stages = scenario.parallel.stages;
   const auto model = read_model(root);
+  scenario.parallel = read_parallel(root, model);
+  const int stages = scenario.parallel.stages;
   if (model) scenario.model = model->model;
   read_placement(root, placing, scenario);
   scenario.text += read_train(root, scenario);
@@ -83,7 +85,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   const LoadedOperators operators = read_operators(root, model, scenario);
   scenario.operators = operators.operators;
   scenario.text += operators.held_text;
-  LoadedCosts costs = read_costs(root, model, scenario);
+  LoadedCosts costs = read_costs(root, model, scenario, operators.optimizer);
   scenario.costs = std::move(costs.costs);
   read_replicas(root, scenario);
   scenario.memory = read_memory(root, stages, costs.activation_known);
@@ -96,6 +98,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   scenario.pieces = read_overlap_pieces(root);
   scenario.text += read_prefill(root, scenario);
   scenario.run = read_run(root, stages);
+  (void)read_search(root);
   check_scenario(root, scenario, costs.weights_known);
   store_overrides(scenario.text, overrides);
   return scenario;

@@ -127,21 +127,27 @@ void set_sizes(const std::optional<Section>& section, int stages, bool has_model
     loaded.weights_known = *std::ranges::max_element(costs.weights) > Bytes{};
 }
 
-/// The optimizer's step takes no time unless it is given.
-std::vector<Duration> read_optimizer(const std::optional<Section>& section, int stages) {
+/// The optimizer's step takes no time unless it is given, or in the profile of `operators`.
+std::vector<Duration> read_optimizer(const std::optional<Section>& section, int stages,
+                                     const std::vector<Duration>& of_profile) {
   std::vector<Duration> times = read_list(section, "optimizer", stages, read_duration);
+  if (times.empty()) times = of_profile;
   if (std::ranges::count(times, Duration::zero()) == std::ssize(times)) times.clear();
   return times;
 }
 
 /// Of a model, each of the tensor ranks has its part: of the work, of what is kept, of the weights
 /// and of what crosses to the next stage (cut as sequence parallelism cuts it).
-void divide_over_tensor(int tensor, Costs& costs) {
+void divide_over_tensor(const Scenario& scenario, Costs& costs) {
+  const int tensor = scenario.parallel.tensor;
   if (tensor == 1) return;
-  for (auto* times :
-       {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
-    for (Duration& time : *times) time = (time + Duration{tensor - 1}) / tensor;
-  for (auto* sizes : {&costs.activation, &costs.message, &costs.weights})
+  if (!scenario.operators.of_rank)
+    for (auto* times :
+         {&costs.forward, &costs.backward, &costs.dgrad, &costs.wgrad, &costs.recompute})
+      for (Duration& time : *times) time = (time + Duration{tensor - 1}) / tensor;
+  std::vector<std::vector<Bytes>*> divided{&costs.activation, &costs.weights};
+  if (scenario.parallel.p2p == P2pKind::scatter_gather) divided.push_back(&costs.message);
+  for (auto* sizes : divided)
     for (Bytes& size : *sizes) size = Bytes{(size.count() + tensor - 1) / tensor};
 }
 
@@ -164,14 +170,15 @@ Costs default_costs(const ConfigNode& root, const std::optional<LoadedModel>& mo
 }  // namespace
 
 LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>& model,
-                       const Scenario& scenario) {
+                       const Scenario& scenario, const std::vector<Duration>& optimizer) {
   const int stages = scenario.parallel.stages;
-  const auto section = section_of(root, "costs",
-                                  {"file", "operators", "forward", "backward", "dgrad", "wgrad",
-                                   "recompute", "optimizer", "activation", "message", "weights"});
+  const auto section =
+      section_of(root, "costs",
+                 {"file", "operators", "profile", "collectives", "tasks", "forward", "backward",
+                  "dgrad", "wgrad", "recompute", "optimizer", "activation", "message", "weights"});
   LoadedCosts loaded;
   loaded.costs = default_costs(root, model, scenario);
-  if (model) divide_over_tensor(scenario.parallel.tensor, loaded.costs);
+  if (model) divide_over_tensor(scenario, loaded.costs);
   const bool has_times = !loaded.costs.forward.empty();
   if (!has_times && !section)
     fail_at(root.place,
@@ -180,7 +187,7 @@ LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>&
   if (!has_times) (void)section->require("forward", "there is no [model] to take it from");
   if (section) set_times(read_times(section, stages), *section, has_times, loaded.costs);
   set_sizes(section, stages, model.has_value(), loaded);
-  loaded.costs.optimizer = read_optimizer(section, stages);
+  loaded.costs.optimizer = read_optimizer(section, stages, optimizer);
   if (*std::ranges::max_element(loaded.costs.forward) == Duration::zero())
     fail_at(section ? section->place()
             : model ? model->place

@@ -28,7 +28,8 @@ constexpr Dimension kDimensions[] = {
 
 std::vector<std::string> known_keys() {
   std::vector<std::string> keys{
-      "preset", "name", "achieved_flops", "peak_flops", "memory_bandwidth", "layers_per_stage"};
+      "preset", "name",      "achieved_flops", "peak_flops", "memory_bandwidth", "layers_per_stage",
+      "mlp",    "positions", "attention",      "biases",     "precision"};
   for (const Dimension& dimension : kDimensions) keys.emplace_back(dimension.key);
   return keys;
 }
@@ -75,6 +76,18 @@ void read_dimensions(const Section& section, Model& model) {
             model.kv_heads, model.heads);
 }
 
+/// Of which operators a layer is.
+void read_kinds(const Section& section, Model& model) {
+  if (const auto field = section.find("mlp")) model.mlp = read_choice<MlpKind>(*field);
+  if (const auto field = section.find("positions"))
+    model.positions = read_choice<PositionKind>(*field);
+  if (const auto field = section.find("attention"))
+    model.attention = read_choice<AttentionKind>(*field);
+  if (const auto field = section.find("biases")) model.biases = read_boolean(*field);
+  if (const auto field = section.find("precision"))
+    model.precision = read_choice<Precision>(*field);
+}
+
 }  // namespace
 
 std::optional<LoadedModel> read_model(const ConfigNode& root) {
@@ -90,6 +103,7 @@ std::optional<LoadedModel> read_model(const ConfigNode& root) {
     loaded.model.name = "custom";
   }
   read_dimensions(*section, loaded.model);
+  read_kinds(*section, loaded.model);
   if (const auto field = section->find("name")) loaded.model.name = read_text(*field);
   if (const auto field = section->find("achieved_flops"))
     loaded.model.achieved_flops = read_flops(*field);

@@ -4,7 +4,10 @@
 #include "base/index.hpp"
 #include "scenario/files/embedded_files.hpp"
 #include "scenario/files/operators_table.hpp"
+#include "scenario/files/profiled_operators.hpp"
 #include "scenario/model_operators.hpp"
+#include "scenario/presets.hpp"
+#include "scenario/reader/link_values.hpp"
 #include "scenario/reader/sections.hpp"
 
 namespace longhaul::scenario {
@@ -12,22 +15,6 @@ namespace {
 
 constexpr MeasuredKind kTableKind{"costs.operators", "profiles", "costs", "the table of operators",
                                   "what bench_profile wrote"};
-/// Of [costs]: what says how long a block takes.
-constexpr std::array kTimes{"forward", "backward", "dgrad", "wgrad", "recompute", "file"};
-
-/// The first of `keys` that [costs] has; nullptr where it has none.
-template <std::size_t Count>
-const char* given_in_costs(const ConfigNode& root, const std::array<const char*, Count>& keys) {
-  const ConfigNode* const costs = root.find("costs");
-  if (costs == nullptr || costs->kind != ConfigNode::Kind::table) return nullptr;
-  const auto given = [&](const char* key) {
-    const ConfigNode* const value = costs->find(key);
-    return value != nullptr && !(value->kind == ConfigNode::Kind::text && value->text.empty());
-  };
-  const auto found = std::ranges::find_if(keys, given);
-  return found == keys.end() ? nullptr : *found;
-}
-
 std::string read_operator_name(const Section& section) {
   const Field field = section.require("name", "traces and tables name it");
   std::string name = read_text(field);
@@ -62,8 +49,8 @@ void refuse_beside(const ConfigNode& root, const ConfigPosition& place) {
   if (root.find("model") != nullptr)
     fail_at(place,
             "[[operator]] and [model] are both given (each says what blocks take). Keep one.");
-  constexpr std::array kAlso{"forward",   "backward", "dgrad",   "wgrad",
-                             "recompute", "file",     "weights", "operators"};
+  constexpr std::array kAlso{"forward", "backward", "dgrad",     "wgrad",  "recompute",
+                             "file",    "weights",  "operators", "profile"};
   if (const char* const key = given_in_costs(root, kAlso))
     fail_at(place,
             "[[operator]] and [costs] with {} are both given (each says what blocks take). Keep "
@@ -92,7 +79,128 @@ std::vector<Operator> read_list(const std::vector<const ConfigNode*>& tables, in
   return all;
 }
 
+constexpr MeasuredKind kOperatorsKind{"costs.profile", "profiles", "costs",
+                                      "the profile of operators", "an operators.csv"};
+constexpr MeasuredKind kCollectivesKind{"costs.collectives", "profiles", "costs",
+                                        "the table of collectives", "a collectives.csv"};
+constexpr MeasuredKind kTasksKind{"costs.tasks", "profiles", "costs", "the table of tasks",
+                                  "a tasks.csv"};
+
+bool is_given(const ConfigNode& root, const char* key) {
+  return given_in_costs(root, std::array{key}) != nullptr;
+}
+
+MeasuredText text_of(const ConfigNode& root, const char* key, const MeasuredKind& kind) {
+  return read_measured(root, Field{root.find("costs")->find(key), kind.key}, kind);
+}
+
+/// How many ranks a node has, which the number of nodes of a tensor group follows from. The
+/// sections themselves are read later, and refused there.
+void peek_nodes(const ConfigNode& root, Scenario& scenario) {
+  for (const ConfigNode* const table : tables_of(root, "node")) {
+    const ConfigNode* const where = table->find("datacenter");
+    if (where == nullptr || where->kind != ConfigNode::Kind::text) continue;
+    NodeInterfaces node;
+    const auto found = std::ranges::find(scenario.datacenters, where->text, &Datacenter::name);
+    if (found == scenario.datacenters.end()) continue;
+    node.datacenter = DatacenterId{static_cast<int>(found - scenario.datacenters.begin())};
+    node.gpus = found->gpus_per_node.value_or(1);
+    if (const ConfigNode* const preset = table->find("preset"))
+      for (const NodePreset& each : node_presets())
+        if (each.name == preset->text) node.gpus = each.gpus;
+    if (const ConfigNode* const gpus = table->find("gpus"))
+      node.gpus = static_cast<int>(std::clamp<std::int64_t>(gpus->integer, 1, 1 << 20));
+    scenario.nodes.push_back(node);
+  }
+}
+
+bool peek_recompute(const ConfigNode& root) {
+  const ConfigNode* const memory = root.find("memory");
+  const ConfigNode* const value = memory == nullptr ? nullptr : memory->find("recompute");
+  return value != nullptr && value->kind == ConfigNode::Kind::boolean && value->integer != 0;
+}
+
+void refuse_tables_alone(const ConfigNode& root) {
+  for (const char* key : {"collectives", "tasks"})
+    if (is_given(root, key))
+      fail_at(root.find("costs")->find(key)->place,
+              "costs.{} needs costs.profile (it has the times of some of its operators). Name the "
+              "profile too.",
+              key);
+}
+
+std::vector<Duration> by_stage(const std::vector<Duration>& of_layers,
+                               const std::vector<int>& layers_of_stages) {
+  std::vector<Duration> sums;
+  auto next = of_layers.begin();
+  for (const int layers : layers_of_stages) {
+    Duration sum{};
+    for (int i = 0; i < layers; ++i) sum += *next++;
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
 }  // namespace
+
+std::span<const char* const> keys_of_block_times() {
+  static constexpr std::array kTimes{"forward", "backward", "dgrad", "wgrad", "recompute", "file"};
+  return kTimes;
+}
+
+const char* given_in_costs(const ConfigNode& root, std::span<const char* const> keys) {
+  const ConfigNode* const costs = root.find("costs");
+  if (costs == nullptr || costs->kind != ConfigNode::Kind::table) return nullptr;
+  const auto given = [&](const char* key) {
+    const ConfigNode* const value = costs->find(key);
+    return value != nullptr && !(value->kind == ConfigNode::Kind::text && value->text.empty());
+  };
+  const auto found = std::ranges::find_if(keys, given);
+  return found == keys.end() ? nullptr : *found;
+}
+
+std::optional<LoadedOperators> read_profile(const ConfigNode& root,
+                                            const std::optional<LoadedModel>& model,
+                                            const Scenario& scenario) {
+  if (!is_given(root, "profile")) {
+    refuse_tables_alone(root);
+    return std::nullopt;
+  }
+  const ConfigPosition& place = root.find("costs")->find("profile")->place;
+  if (!model)
+    fail_at(place,
+            "costs.profile needs [model] (its sizes say which operators there are). Add [model].");
+  if (is_given(root, "operators"))
+    fail_at(place,
+            "costs.profile and costs.operators are both given (each says what operators "
+            "take). Keep one.");
+  Scenario seen = scenario;
+  peek_nodes(root, seen);
+  seen.memory.recompute = peek_recompute(root);
+  LoadedOperators loaded;
+  OperatorProfile profile;
+  const MeasuredText text = text_of(root, "profile", kOperatorsKind);
+  profile.operators = read_profile_table(text.text, text.name);
+  loaded.held_text = text.held;
+  if (is_given(root, "collectives")) {
+    const MeasuredText table = text_of(root, "collectives", kCollectivesKind);
+    profile.collectives = read_collective_table(table.text, table.name);
+    loaded.held_text += table.held;
+  }
+  if (is_given(root, "tasks")) {
+    const MeasuredText table = text_of(root, "tasks", kTasksKind);
+    profile.tasks = read_task_table(table.text, table.name);
+    loaded.held_text += table.held;
+  }
+  ProfiledOperators made = profiled_operators(profile, seen);
+  loaded.operators.all = std::make_shared<const std::vector<Operator>>(std::move(made.all));
+  loaded.operators.tasks = std::move(made.tasks);
+  loaded.operators.of_rank = true;
+  loaded.operators.are_costs =
+      !model->measured && given_in_costs(root, keys_of_block_times()) == nullptr;
+  if (loaded.operators.are_costs) loaded.optimizer = by_stage(made.update, scenario.layers);
+  return loaded;
+}
 
 LoadedOperators read_operators(const ConfigNode& root, const std::optional<LoadedModel>& model,
                                const Scenario& scenario) {
@@ -106,6 +214,7 @@ LoadedOperators read_operators(const ConfigNode& root, const std::optional<Loade
     loaded.operators.are_costs = true;
     return loaded;
   }
+  if (auto profile = read_profile(root, model, scenario)) return *std::move(profile);
   if (given_in_costs(root, std::array{"operators"}) == nullptr) {
     if (model) keep(model_operators(model->model));
     return loaded;
@@ -118,7 +227,8 @@ LoadedOperators read_operators(const ConfigNode& root, const std::optional<Loade
   const MeasuredText table = read_measured(root, field, kTableKind);
   keep(read_operators_table(table.text, table.name, model->model));
   loaded.held_text = table.held;
-  loaded.operators.are_costs = !model->measured && given_in_costs(root, kTimes) == nullptr;
+  loaded.operators.are_costs =
+      !model->measured && given_in_costs(root, keys_of_block_times()) == nullptr;
   return loaded;
 }
 

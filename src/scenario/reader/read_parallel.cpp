@@ -51,6 +51,39 @@ void read_microbatches(const Field& field, Parallel& parallel) {
     parallel.replica_microbatches = std::move(counts);
 }
 
+/// M that makes a global batch; refused where it does not divide, with the nearest that do.
+void divide_global_batch(const Field& field, int micro_batch, Parallel& parallel) {
+  constexpr std::int64_t kMostSequences = std::int64_t{1} << 30;
+  const std::int64_t batch = read_integer(field, 1, kMostSequences);
+  const std::int64_t unit = std::int64_t{parallel.replicas} * micro_batch;
+  const std::int64_t below = batch / unit * unit;
+  if (batch != below)
+    fail_at(field.node->place,
+            "{} = {} does not divide by {} replicas x {} sequences of a microbatch. Take {}{}.",
+            field.path, batch, parallel.replicas, micro_batch,
+            below > 0 ? fmt::format("{} or ", below) : std::string{}, below + unit);
+  if (batch / unit > kMostMicrobatches)
+    fail_at(field.node->place, "{} = {} makes {} microbatches ({} are the limit). Take fewer.",
+            field.path, batch, batch / unit, kMostMicrobatches);
+  parallel.microbatches = static_cast<int>(batch / unit);
+}
+
+/// parallel.microbatches, or what parallel.global_batch leaves of it.
+void read_batch(const Section& section, const std::optional<LoadedModel>& model,
+                Parallel& parallel) {
+  const auto batch = section.find("global_batch");
+  if (!batch) {
+    read_microbatches(section.require("microbatches", "it has no default"), parallel);
+    return;
+  }
+  if (const auto field = section.find("microbatches"))
+    fail_at(field->node->place,
+            "{} and parallel.global_batch are both given (the one follows from the other). Keep "
+            "one.",
+            field->path);
+  divide_global_batch(*batch, model ? model->model.microbatch_size : 1, parallel);
+}
+
 /// Pipelines of a DP-cell; nullopt for "auto", and where the key is missing.
 std::optional<int> read_cell(const Section& section) {
   const auto field = section.find("cell");
@@ -126,12 +159,12 @@ void require_gpus(const Section& section, DatacenterId where, const Scenario& sc
 
 }  // namespace
 
-Parallel read_parallel(const ConfigNode& root) {
-  const auto section =
-      section_of(root, "parallel",
-                 {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync",
-                  "cell", "tensor", "shard", "order", "sequence_parallel", "unit", "prefetch",
-                  "regather", "bucket", "gradient_bytes", "microbatch_group"});
+Parallel read_parallel(const ConfigNode& root, const std::optional<LoadedModel>& model) {
+  const auto section = section_of(
+      root, "parallel",
+      {"stages", "replicas", "microbatches", "chunks", "sub_blocks", "gradient_sync", "cell",
+       "tensor", "shard", "order", "sequence_parallel", "unit", "prefetch", "regather", "bucket",
+       "gradient_bytes", "microbatch_group", "p2p", "global_batch"});
   if (!section)
     fail_at(root.place,
             "[parallel] is missing (stages and microbatches have no default). Add "
@@ -142,7 +175,7 @@ Parallel read_parallel(const ConfigNode& root) {
   Parallel parallel;
   parallel.stages = count(section->require("stages", "it has no default"), kMostRanks);
   if (const auto field = section->find("replicas")) parallel.replicas = count(*field, kMostRanks);
-  read_microbatches(section->require("microbatches", "it has no default"), parallel);
+  read_batch(*section, model, parallel);
   if (const auto field = section->find("chunks")) parallel.chunks = count(*field, kMostChunks);
   if (const auto field = section->find("sub_blocks"))
     parallel.sub_blocks = count(*field, kMostSubBlocks);
@@ -153,6 +186,7 @@ Parallel read_parallel(const ConfigNode& root) {
   parallel.shard = read_shard(*section, parallel);
   parallel.cell = read_cell(*section);
   parallel.sharding = read_sharding(*section);
+  if (const auto field = section->find("p2p")) parallel.p2p = read_choice<P2pKind>(*field);
   parallel.microbatch_group = read_microbatch_group(*section);
   refuse_absurd_counts(parallel, *section);
   return parallel;

@@ -155,11 +155,58 @@ void read_served_time(const ConfigNode& root, const Section& section, ServedMode
   (void)section.require("model", "without a profile its dimensions say how many FLOPs");
 }
 
+/// prefill.decode: the link to the decode ranks, and what these hold.
+DecodeLink read_decode(const Field& field) {
+  if (field.node->kind != ConfigNode::Kind::table)
+    fail_at(
+        field.node->place,
+        "prefill.decode is no table. Write decode = {{rate = \"100Gbps\"}}, and a [[service]] of "
+        "role \"decode\" for each datacenter that serves.");
+  const Section section{
+      *field.node, field.path, {"rate", "latency", "slice", "slots", "first_token"}};
+  DecodeLink decode;
+  decode.rate =
+      read_bandwidth(section.require("rate", "keys and values go over the datacenter's network"));
+  if (const auto value = section.find("latency")) decode.latency = read_duration(*value);
+  if (const auto value = section.find("slice")) decode.slice = read_bytes(*value);
+  if (decode.slice < Bytes{1})
+    fail_at(field.node->place, "prefill.decode.slice = 0 sends nothing. Give 1 byte or more.");
+  if (const auto value = section.find("slots"))
+    decode.slots = static_cast<int>(read_integer(*value, 1, 1'000'000));
+  if (const auto value = section.find("first_token")) decode.first_token = read_duration(*value);
+  return decode;
+}
+
+/// How prompts share passes, how far times spread, and where keys and values go.
+void read_served_passes(const Section& section, ServedModel& served) {
+  if (const auto field = section.find("chunk")) served.chunk = read_integer(*field, 1, kMostTokens);
+  if (const auto field = section.find("batch"))
+    served.batch = static_cast<int>(read_integer(*field, 1, 4096));
+  if (const auto field = section.find("noise")) served.noise = read_number(*field, 0, 1);
+  if (const auto field = section.find("attention_flops"))
+    served.attention_flops = read_flops(*field);
+  if (const auto field = section.find("prefix_cache")) {
+    served.prefix_cache = read_bytes(*field);
+    if (!served.dimensions)
+      fail_at(field->node->place,
+              "prefill.prefix_cache needs prefill.model (the size of a block follows from its "
+              "dimensions). Add it, or leave prefix_cache out.");
+  }
+  if (const auto field = section.find("decode")) {
+    served.decode = read_decode(*field);
+    if (!served.dimensions)
+      fail_at(field->node->place,
+              "prefill.decode needs prefill.model (keys and values follow from its dimensions). "
+              "Add it, or leave decode out.");
+  }
+}
+
 ServedModel read_served(const ConfigNode& root, const ConfigNode& table, std::string& held_text) {
-  const Section section{table,
-                        "prefill",
-                        {"name", "model", "stages", "profile", "achieved_flops", "floor", "hop",
-                         "guard", "memory", "slo_ttft"}};
+  const Section section{
+      table,
+      "prefill",
+      {"name", "model", "stages", "profile", "achieved_flops", "floor", "hop", "guard", "memory",
+       "slo_ttft", "chunk", "batch", "noise", "attention_flops", "prefix_cache", "decode"}};
   ServedModel served;
   served.dimensions = read_served_model(section);
   if (const auto field = section.find("model");
@@ -179,6 +226,8 @@ ServedModel read_served(const ConfigNode& root, const ConfigNode& table, std::st
   if (const auto field = section.find("hop")) served.hop = read_duration(*field);
   if (const auto field = section.find("guard")) served.guard = read_duration(*field);
   if (const auto field = section.find("slo_ttft")) served.slo_ttft = read_duration(*field);
+  if (const auto field = section.find("memory")) served.memory = read_bytes(*field);
+  read_served_passes(section, served);
   require_share_fits(section, served);
   return served;
 }

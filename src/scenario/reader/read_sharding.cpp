@@ -21,6 +21,16 @@ std::optional<int> read_prefetch(const Field& field) {
   return std::nullopt;
 }
 
+/// A size, or "none": all gradients of a stage together.
+std::optional<Bytes> read_bucket(const Field& field) {
+  if (field.node->kind == ConfigNode::Kind::text && field.node->text == "none") return std::nullopt;
+  const Bytes size = read_bytes(field);
+  if (size < Bytes{1})
+    fail_at(field.node->place, "{} holds nothing. Give it a byte at least, or \"none\".",
+            field.path);
+  return size;
+}
+
 int read_gradient_bytes(const Field& field) {
   const auto bytes = static_cast<int>(read_integer(field, 2, 4));
   if (bytes == 3)
@@ -57,10 +67,8 @@ ShardingOptions read_sharding(const Section& parallel) {
   if (const auto field = parallel.find("regather"))
     options.regather = read_choice<Regather>(*field);
   if (const auto field = parallel.find("bucket")) {
-    options.bucket = read_bytes(*field);
-    if (*options.bucket < Bytes{1})
-      fail_at(field->node->place, "{} holds nothing. Give it a byte at least, or remove it.",
-              field->path);
+    options.bucket = read_bucket(*field);
+    options.no_buckets = !options.bucket;
   }
   if (const auto field = parallel.find("gradient_bytes"))
     options.gradient_bytes = read_gradient_bytes(*field);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "scenario/model_costs.hpp"
@@ -28,25 +29,35 @@ struct LoadedModel {
 
 [[nodiscard]] std::optional<LoadedModel> read_model(const ConfigNode& root);
 
-[[nodiscard]] Parallel read_parallel(const ConfigNode& root);
+/// M follows from parallel.global_batch where that is given.
+[[nodiscard]] Parallel read_parallel(const ConfigNode& root,
+                                     const std::optional<LoadedModel>& model);
 
 /// Those keys of [parallel] that say how weights are gathered and gradients summed.
 [[nodiscard]] ShardingOptions read_sharding(const Section& parallel);
 /// parallel.microbatch_group: a count for forwards and backwards, or one for each.
 [[nodiscard]] std::optional<MicrobatchGroup> read_microbatch_group(const Section& parallel);
 
-/// The operators below blocks: [[operator]], those of the table that costs.operators names, or the
-/// model's. `scenario` has its parallel layout and its layers. Refuses [[operator]] beside what
-/// says otherwise what blocks take.
+/// The operators below blocks: [[operator]], those of the table that costs.operators or
+/// costs.profile names, or the model's. `scenario` has its parallel layout and its layers. Refuses
+/// [[operator]] beside what says otherwise what blocks take.
 struct LoadedOperators {
   ModelOperators operators;
-  std::string held_text;  ///< to append to the scenario's text, so that it is complete
+  std::vector<Duration> optimizer;  ///< of each stage, where a profile has the optimizer's step
+  std::string held_text;            ///< to append to the scenario's text, so that it is complete
 };
 [[nodiscard]] LoadedOperators read_operators(const ConfigNode& root,
                                              const std::optional<LoadedModel>& model,
                                              const Scenario& scenario);
 
-/// How many operators each stage holds: by its layers, or evenly. Where they are known.
+/// The same of costs.profile, with costs.collectives and costs.tasks; nullopt where there is none.
+[[nodiscard]] std::optional<LoadedOperators> read_profile(const ConfigNode& root,
+                                                          const std::optional<LoadedModel>& model,
+                                                          const Scenario& scenario);
+/// Of [costs]: the first of `keys` that is given and not ""; nullptr where none is.
+[[nodiscard]] const char* given_in_costs(const ConfigNode& root, std::span<const char* const> keys);
+/// The keys of [costs] that say how long a block takes.
+[[nodiscard]] std::span<const char* const> keys_of_block_times();
 
 /// Costs, and which sizes come from the file or a model: a default size is no ground for a time.
 struct LoadedCosts {
@@ -56,10 +67,12 @@ struct LoadedCosts {
   bool weights_known = false;
 };
 
-/// `scenario` has its parallel layout, its layers, its operators and its placement.
+/// `scenario` has its parallel layout, its layers, its operators and its placement. `optimizer`:
+/// LoadedOperators::optimizer.
 [[nodiscard]] LoadedCosts read_costs(const ConfigNode& root,
                                      const std::optional<LoadedModel>& model,
-                                     const Scenario& scenario);
+                                     const Scenario& scenario,
+                                     const std::vector<Duration>& optimizer);
 
 /// Costs of one replica: those that its [[replica]] gives, `common` for the rest.
 [[nodiscard]] Costs changed_costs(const Section& section, int stages, const Costs& common);

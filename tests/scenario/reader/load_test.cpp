@@ -187,5 +187,28 @@ TEST(LoadRun, ReadsEveryKey) {
               ElementsAre(1.0, 2.5));
 }
 
+TEST(Load, MicrobatchesFollowFromTheGlobalBatch) {
+  const auto loaded = [](const std::string& parallel) {
+    return parse_scenario(
+        "[model]\npreset = \"gpt-3.6b\"\nmicrobatch_size = 2\n[parallel]\n"
+        "stages = 2\nreplicas = 3\n" +
+            parallel,
+        "s.toml");
+  };
+  EXPECT_EQ(loaded("global_batch = 48").parallel.microbatches, 8);
+  const auto refused = [&](const std::string& parallel, const char* what) {
+    try {
+      (void)loaded(parallel);
+      FAIL() << parallel;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(what));
+    }
+  };
+  refused("global_batch = 50", "Take 48 or 54.");
+  refused("global_batch = 5", "Take 6.");
+  refused("global_batch = 48\nmicrobatches = 8", "both given");
+  refused("", "parallel.microbatches");
+}
+
 }  // namespace
 }  // namespace longhaul::scenario

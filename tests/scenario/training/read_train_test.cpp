@@ -200,6 +200,15 @@ TEST(ReadTrain, RefusesGpusThatItDoesNotKnow) {
       << "a datacenter without gpu leaves the times open";
 }
 
+// 2^62 ns are 146 years.
+TEST(ReadTrain, CountsInTheLongestIteration) {
+  const auto with = [](const std::string& train) {
+    return complaint(on_gpus("preset = \"vit-b-16\"\nparts = 100\n" + train));
+  };
+  EXPECT_EQ(with(""), "accepted");
+  EXPECT_THAT(with("[train.costs]\nmerge = \"10000h\"\n"), HasSubstr("146 is the limit"));
+}
+
 // StellaTrain, table 2 and section 5.
 TEST(TrainingPresets, AreThePapers) {
   EXPECT_EQ(find_training_preset("resnet152")->parameters, 58'000'000);
