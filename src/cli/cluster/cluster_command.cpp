@@ -10,6 +10,7 @@
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
+#include "cli/plan/layout_plan.hpp"
 #include "planner/cluster/cluster_bound.hpp"
 #include "planner/cluster/cluster_files.hpp"
 #include "report/record.hpp"
@@ -194,13 +195,12 @@ void add_cluster_options(Arguments& command, ClusterArguments& arguments) {
 Answer cluster_command(const Options& options) {
   const ClusterArguments& typed = options.cluster;
   const planner::ClusterOptions settings = cluster_options(typed);
-  if (typed.throughput.empty())
-    fail("cluster: --throughput is missing (how fast each model runs). Name its table (.csv).");
   const TimePoint begin = now();
   const std::string& jobs = options.files.front();
+  const std::string list = read_text_file(jobs);
+  const RateTable table = rate_table(options, list, settings.gpus);
   const planner::ClusterInput input =
-      planner::read_cluster_input(read_text_file(jobs), jobs, read_text_file(typed.throughput),
-                                  typed.throughput, settings.gpus);
+      planner::read_cluster_input(list, jobs, table.text, table.source, settings.gpus);
   const planner::ClusterOutcome outcome = planner::play_cluster(input.jobs, settings);
   const ClusterBounds bounds = bounds_of(input, settings, outcome);
   const Duration took = now() - begin;

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "cli/command/commands.hpp"
+#include "cli/plan/layout_plan.hpp"
 #include "cli/plan/plan.hpp"
 #include "cli/plan/site_report.hpp"
 #include "report/record_file.hpp"
@@ -139,6 +140,8 @@ ordered_json plan_header(const Options& options, const PlanOptions& plan,
 }
 
 Answer plan_command(const Options& options) {
+  if (options.plan.search == "parallel") return layout_answer(options);
+  require_no_layout_options(options.layout);
   const PlanOptions plan = plan_options_of(options.plan, options.schedule);
   if (!options.plan.sweeps.empty() && !options.plan.break_even.empty())
     fail("--sweep and --break-even are both given (one answer at a time). Leave one out.");

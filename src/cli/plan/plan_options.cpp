@@ -26,7 +26,7 @@ double tolerance_of(const std::string& text) {
 }
 
 bool is_exact(const std::string& word) {
-  const std::vector<std::string> known{"algorithm1", "exact"};
+  const std::vector<std::string> known{"algorithm1", "exact", "parallel"};
   if (std::ranges::find(known, word) == known.end())
     fail("--search: there is no \"{}\". {}", word, suggestion(word, known));
   return word == "exact";
@@ -69,10 +69,12 @@ void add_plan_options(longhaul::Arguments& command, PlanArguments& arguments) {
   command.option("--order", arguments.order,
                  "of the datacenters: availability (default), price or distance");
   command.option("--search", arguments.search,
-                 "algorithm1 (default; Atlas section 4.5), or exact: every order of every "
-                 "subset of datacenters, D, C and schedule, by branch and bound");
+                 "algorithm1 (default; Atlas section 4.5); exact: every order of every subset of "
+                 "datacenters, D, C and schedule, by branch and bound; parallel: (t, d, p), "
+                 "micro-batch, schedule, recomputation and sharding of a model");
   command.option("--objective", arguments.objective,
-                 "of --search exact: throughput (default), cost or time");
+                 "of --search exact: throughput (default), cost or time; of --search parallel: "
+                 "time (default), cost or utilisation");
   command.option("--limit", arguments.limit,
                  "of --search exact: candidates to evaluate at most (default: no limit)");
   command.option("--max-cells", arguments.most_cells, "largest D (default: what GPUs allow)");

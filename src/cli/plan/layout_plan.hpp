@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/command/commands.hpp"
+#include "planner/layouts/layout_figures.hpp"
+#include "profile/calibration.hpp"
+
+namespace longhaul::cli {
+
+#define LONGHAUL_LAYOUT_OBJECTIVES(X) X(time, "time") X(cost, "cost") X(utilisation, "utilisation")
+LONGHAUL_LISTED_ENUM(LayoutObjective, LONGHAUL_LAYOUT_OBJECTIVES);
+
+/// Texts of options: as typed, otherwise those of the scenario's [search].
+class LayoutTexts {
+public:
+  using Stored = std::map<std::string, std::string, std::less<>>;
+  LayoutTexts(const LayoutArguments& typed, const std::string& schedule, const Stored& stored);
+  /// The option "--micro-batch" by its key "micro_batch"; `usual` where no one gives it.
+  [[nodiscard]] std::string get(const std::string& key, std::string usual) const;
+
+private:
+  Stored texts_;
+};
+
+/// Throws Error where one is given: they go with --search parallel.
+void require_no_layout_options(const LayoutArguments& arguments);
+
+/// "none" and nothing: machines' defaults.
+[[nodiscard]] profile::Calibration layout_calibration(const std::string& option);
+/// --memory and --extrapolate.
+void set_limits(const LayoutTexts& texts, const LayoutArguments& typed,
+                planner::LayoutProblem& problem);
+/// The values to look at. Throws Error for a list that is none.
+[[nodiscard]] planner::LayoutSpace layout_space(const LayoutTexts& texts,
+                                                const planner::LayoutProblem& problem);
+/// Points of the space. Throws Error where there are more than can be looked at.
+void require_few_points(const planner::LayoutProblem& problem, const planner::LayoutSpace& space);
+
+/// A number above 0, as in 270e9.
+[[nodiscard]] double positive_number(const char* option, const std::string& text);
+/// A duration, also in days: "30d".
+[[nodiscard]] double days_of(const char* option, const std::string& text);
+
+/// What `longhaul plan --search parallel` says.
+[[nodiscard]] Answer layout_answer(const Options& options);
+
+/// Is the search told to stop (SIGINT)? While one of these lives; more than one at a time may not.
+class StopSignal {
+public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+  [[nodiscard]] static bool came();
+
+private:
+  void (*before_)(int);
+};
+
+/// Rates of models as CSV: that of --throughput of `cluster`, or what the layouts of --plans reach.
+struct RateTable {
+  std::string text;
+  std::string source;  ///< for messages
+};
+/// `jobs` names the models and batches. Throws Error where neither or both options are given, and
+/// for a model that is no preset.
+[[nodiscard]] RateTable rate_table(const Options& options, const std::string& jobs, int gpus);
+
+/// A search with what its plans cost.
+struct LayoutReport {
+  const planner::LayoutProblem& problem;
+  const planner::LayoutSearch& search;
+  planner::TrainingRun run;
+  LayoutObjective objective = LayoutObjective::time;
+};
+
+/// The best plan of each objective; none where there are no plans.
+[[nodiscard]] std::size_t best_plan_of(const LayoutReport& report, LayoutObjective objective);
+[[nodiscard]] nlohmann::ordered_json plan_json(const LayoutReport& report,
+                                               const planner::LayoutPlan& plan);
+[[nodiscard]] nlohmann::ordered_json layout_json(const LayoutReport& report);
+[[nodiscard]] std::string layout_text(const LayoutReport& report, TableWidth width);
+
+}  // namespace longhaul::cli

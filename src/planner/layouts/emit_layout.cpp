@@ -1,0 +1,254 @@
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/index.hpp"
+#include "planner/layouts/layout_search.hpp"
+#include "profile/row_memory.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using profile::TrainingRow;
+
+std::string time_list(const std::vector<Duration>& times) {
+  std::vector<std::string> words;
+  for (const Duration time : times) words.push_back(fmt::format("\"{}ns\"", time.count()));
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+std::string size_list(const std::vector<Bytes>& sizes) {
+  std::vector<std::string> words;
+  for (const Bytes size : sizes) words.push_back(fmt::format("\"{}B\"", size.count()));
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+/// The shortest text that reads back as the same number.
+std::string rate_text(Bandwidth rate) {
+  if (rate.is_unlimited()) return "unlimited";
+  std::array<char, 64> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
+                                 rate.bits_per_second(), std::chars_format::fixed);
+  return std::string{digits.data(), end.ptr} + "bps";
+}
+
+/// Stages of one node, or one site, that follow each other: one datacenter of the scenario.
+struct StageRun {
+  int first = 0, last = 0;
+  int site = 0;
+  std::string name;
+};
+
+class ScenarioWriter {
+public:
+  ScenarioWriter(const LayoutProblem& problem, const LayoutPlan& plan)
+      : problem_{problem},
+        layout_{plan.layout},
+        plan_{plan},
+        row_{row_of(problem, layout_)},
+        choice_{problem.placings[at(layout_.placing)]} {
+    LayoutTimer timer{problem};
+    (void)timer.graph(layout_);
+    times_ = timer.times(layout_);
+  }
+
+  std::string text(const std::string& name) {
+    add_head(name);
+    if (layout_.chunks == 1) add_model();
+    add_parallel();
+    add_costs();
+    if (layout_.chunks > 1) add_operators();
+    add_memory();
+    add_places();
+    return std::move(text_);
+  }
+
+private:
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...) + '\n';
+  }
+
+  void add_head(const std::string& name) {
+    line("# A plan of `longhaul plan --search parallel`: {} on {} GPUs of {}.", row_.model,
+         layout_.gpus(), row_.machine);
+    line("# (t, d, p) = ({}, {}, {}), micro-batch {}, {}, recomputation {}, sharding {}.",
+         layout_.tensor, layout_.data, layout_.pipeline, layout_.micro_batch,
+         to_string(layout_.order), to_string(layout_.recompute), to_string(layout_.sharding));
+    line("# longhaul simulate FILE --schedule {}: iteration {} ns. Times are predicted.",
+         to_string(layout_.order), plan_.iteration.count());
+    line("# Of a rank; tensor-parallel collectives are part of its blocks. `optimizer` is what");
+    line("# follows the last backward: gradients summed over the replicas, the embedding's, the");
+    line("# step. Selective recomputation is part of the backward.");
+    line("[scenario]\nname = \"{}\"\n", name);
+  }
+
+  void add_model() {
+    const bool has_table = row_.vocabulary > 1;
+    line("[model]\nname = \"{}\"", row_.model);
+    line("layers = {}", row_.layers + (has_table ? 2 : 0));
+    line("hidden = {}\nintermediate = {}\nheads = {}\nkv_heads = {}", row_.hidden,
+         row_.intermediate, row_.heads, row_.kv_heads);
+    if (has_table) line("vocabulary = {}", row_.vocabulary);
+    line("sequence_length = {}\nmicrobatch_size = {}", row_.sequence, row_.micro_batch);
+    line("mlp = \"{}\"\npositions = \"{}\"\nattention = \"{}\"", to_string(row_.mlp),
+         to_string(row_.positions), to_string(row_.attention));
+    line("peak_flops = \"{:g} TFLOP/s\"", problem_.machine->gpu.flops_per_ns / 1e3);
+    std::vector<int> layers = layers_of_chunks(row_.layers, layout_.pipeline);
+    if (has_table) ++layers.front(), ++layers.back();
+    line("layers_per_stage = [{}]\n", fmt::join(layers, ", "));
+  }
+
+  void add_parallel() {
+    line("[parallel]\nstages = {}\nreplicas = {}\ntensor = {}", layout_.pipeline, layout_.data,
+         layout_.tensor);
+    line("microbatches = {}", times_.microbatches);
+    line("chunks = {}", layout_.chunks);
+    line("order = \"tensor,replica,stage\"");
+    line("gradient_sync = \"none\"  # its time is in costs.optimizer\n");
+  }
+
+  void add_costs() {
+    std::vector<Duration> ends;
+    for (int device = 0; device < times_.devices; ++device) ends.push_back(times_.tail(device));
+    line("[costs]");
+    if (layout_.chunks == 1) {
+      for (const auto& [key, kind] :
+           {std::pair{"forward", BlockKind::F}, std::pair{"backward", BlockKind::B},
+            std::pair{"dgrad", BlockKind::D}, std::pair{"wgrad", BlockKind::W},
+            std::pair{"recompute", BlockKind::R}}) {
+        if (kind == BlockKind::R && !times_.has_recompute) continue;
+        std::vector<Duration> of_stages;
+        for (const LayoutTimes::OfChunk& chunk : times_.chunks)
+          of_stages.push_back(chunk[index(kind)]);
+        line("{} = {}", key, time_list(of_stages));
+      }
+      line("weights = {}", size_list(times_.weights));
+    }
+    line("optimizer = {}", time_list(ends));
+    line("message = \"{}B\"", times_.message.count());
+    const profile::RowMemory memory = profile::memory_of(row_, 1);
+    line("activation = \"{}B\"\n", std::max<std::int64_t>(1, std::llround(memory.activations)));
+  }
+
+  /// A chunk is one operator: chunks of a device need not take the same time.
+  void add_operators() {
+    for (std::size_t chunk = 0; chunk < times_.chunks.size(); ++chunk) {
+      const LayoutTimes::OfChunk& of = times_.chunks[chunk];
+      line("[[operator]]\nname = \"chunk {}\"\nkind = \"matmul\"", chunk);
+      const Bytes weights = times_.weights[at(times_.device_of_chunk[chunk])];
+      line("weights = \"{}B\"", weights.count() / layout_.chunks);
+      line("forward = \"{}ns\"\ndgrad = \"{}ns\"\nwgrad = \"{}ns\"\nrecompute = \"{}ns\"\n",
+           of[index(BlockKind::F)].count(), of[index(BlockKind::D)].count(),
+           of[index(BlockKind::W)].count(), of[index(BlockKind::R)].count());
+    }
+  }
+
+  void add_memory() {
+    const double flight = in_flight(layout_, times_.microbatches);
+    const profile::RowMemory memory = profile::memory_of(row_, flight);
+    const int usual = std::min(layout_.pipeline, times_.microbatches);
+    line("[memory]");
+    if (times_.has_recompute) line("recompute = true");
+    line("budget = {:.6f}", std::max(1.0, flight / usual + 1e-6));
+    line("static = \"{}B\"", std::llround(memory.weights + memory.optimizer + memory.working));
+    if (problem_.memory) line("capacity = \"{}B\"", problem_.memory->count());
+    text_ += '\n';
+  }
+
+  [[nodiscard]] int site_of_stage(int stage) const {
+    if (choice_.split == SiteSplit::replicas || choice_.sites.size() == 1)
+      return choice_.sites.front();
+    const std::vector<int> parts =
+        even_parts(layout_.pipeline, static_cast<int>(choice_.sites.size()));
+    std::size_t site = 0;
+    for (int end = parts[0]; stage >= end; end += parts[++site]) continue;
+    return choice_.sites[site];
+  }
+
+  [[nodiscard]] std::vector<StageRun> stage_runs() const {
+    std::vector<StageRun> runs;
+    const bool by_node = !all_leave_nodes();
+    for (int stage = 0; stage < layout_.pipeline; ++stage) {
+      const int site = site_of_stage(stage);
+      const bool begins = runs.empty() || runs.back().site != site ||
+                          (by_node && border_leaves_node(row_, *problem_.machine, stage - 1));
+      if (begins) runs.push_back({stage, stage, site, {}});
+      runs.back().last = stage;
+    }
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      runs[i].name = problem_.sites[at(runs[i].site)].name;
+      if (by_node) runs[i].name += fmt::format("-{}", i);
+    }
+    return runs;
+  }
+
+  [[nodiscard]] bool all_leave_nodes() const {
+    for (int border = 0; border + 1 < layout_.pipeline; ++border)
+      if (!border_leaves_node(row_, *problem_.machine, border)) return false;
+    return true;
+  }
+
+  void add_places() {
+    const std::vector<StageRun> runs = stage_runs();
+    if (choice_.split == SiteSplit::replicas && choice_.sites.size() > 1)
+      return add_replica_places(runs);
+    for (const StageRun& run : runs)
+      line("[[datacenter]]\nname = \"{}\"\nstages = \"{}-{}\"\n", run.name, run.first, run.last);
+    add_links(runs);
+  }
+
+  /// Each site has the runs of its replicas.
+  void add_replica_places(const std::vector<StageRun>& runs) {
+    const std::vector<int> parts = even_parts(layout_.data, static_cast<int>(choice_.sites.size()));
+    int first = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<StageRun> here = runs;
+      const std::string& site = problem_.sites[at(choice_.sites[i])].name;
+      for (std::size_t k = 0; k < here.size(); ++k)
+        here[k].name = here.size() > 1 ? fmt::format("{}-{}", site, k) : site;
+      for (const StageRun& run : here)
+        line("[[datacenter]]\nname = \"{}\"\nstages = \"{}-{}\"\nreplicas = \"{}-{}\"\n", run.name,
+             run.first, run.last, first, first + parts[i] - 1);
+      add_links(here);
+      first += parts[i];
+    }
+  }
+
+  void add_links(const std::vector<StageRun>& runs) {
+    if (layout_.pipeline == 1) return;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i].last > runs[i].first)
+        add_link(runs[i].name, runs[i].name, times_.border(runs[i].first, runs[i].first + 1));
+      if (i + 1 < runs.size())
+        add_link(runs[i].name, runs[i + 1].name, times_.border(runs[i].last, runs[i + 1].first));
+    }
+    const bool wraps = layout_.order == LayoutOrder::interleaved && runs.size() > 2;
+    if (wraps) add_link(runs.back().name, runs.front().name, times_.borders.back());
+  }
+
+  void add_link(const std::string& from, const std::string& to, const LayoutTimes::Border& border) {
+    line("[[link]]\nbetween = [\"{}\", \"{}\"]\nlatency = \"{}ns\"\nbandwidth = \"{}\"\n", from, to,
+         border.latency.count(), rate_text(border.rate));
+  }
+
+  const LayoutProblem& problem_;
+  const Layout& layout_;
+  const LayoutPlan& plan_;
+  TrainingRow row_;
+  const SiteChoice& choice_;
+  LayoutTimes times_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
+                          const std::string& name) {
+  return ScenarioWriter{problem, plan}.text(name);
+}
+
+}  // namespace longhaul::planner

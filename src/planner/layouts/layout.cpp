@@ -1,0 +1,100 @@
+#include "planner/layouts/layout.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "profile/row_memory.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using profile::RowSchedule;
+using profile::TrainingRow;
+
+/// The schedule that rows of training runs know; of split backwards 1F1B's, whose counts they have.
+RowSchedule row_schedule(const Layout& layout) {
+  if (layout.pipeline == 1) return RowSchedule::accumulate;
+  if (layout.order == LayoutOrder::gpipe) return RowSchedule::gpipe;
+  if (layout.order == LayoutOrder::interleaved) return RowSchedule::interleaved;
+  return RowSchedule::one_f_one_b;
+}
+
+/// A site holds its share of the ranks.
+bool sites_are_large_enough(const LayoutProblem& problem, const Layout& layout) {
+  const SiteChoice& choice = problem.placings[at(layout.placing)];
+  const bool of_stages = choice.split == SiteSplit::stages;
+  const int whole = of_stages ? layout.pipeline : layout.data;
+  const std::vector<int> parts = even_parts(whole, static_cast<int>(choice.sites.size()));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::optional<int>& gpus = problem.sites[at(choice.sites[i])].gpus;
+    if (parts[i] == 0 || (gpus && parts[i] * (layout.gpus() / whole) > *gpus)) return false;
+  }
+  return true;
+}
+
+std::string_view why_no_order(const Layout& layout, int microbatches) {
+  const bool has_chunks = layout.order == LayoutOrder::interleaved;
+  if (layout.pipeline == 1 && layout.order > LayoutOrder::one_f_one_b) return "no pipeline";
+  if (has_chunks && microbatches % layout.pipeline != 0) return "microbatches of interleaved-1f1b";
+  return {};
+}
+
+}  // namespace
+
+std::vector<int> even_parts(int whole, int parts) {
+  std::vector<int> sizes(to_size(parts), whole / parts);
+  for (int i = 0; i < whole % parts; ++i) ++sizes[at(i)];
+  return sizes;
+}
+
+TrainingRow row_of(const LayoutProblem& problem, const Layout& layout) {
+  TrainingRow row = problem.model;
+  row.tensor = layout.tensor;
+  row.data = layout.data;
+  row.pipeline = layout.pipeline;
+  row.gpus = layout.gpus();
+  row.micro_batch = layout.micro_batch;
+  row.chunks = layout.chunks;
+  row.schedule = row_schedule(layout);
+  row.recompute = layout.recompute;
+  row.sharding = layout.sharding;
+  return row;
+}
+
+std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layout) {
+  const TrainingRow& model = problem.model;
+  if (model.heads % layout.tensor != 0 || model.intermediate % layout.tensor != 0 ||
+      model.hidden % layout.tensor != 0)
+    return "tensor does not divide heads or width";
+  if (layout.pipeline * layout.chunks > model.layers) return "more stages than layers";
+  const std::int64_t unit = std::int64_t{layout.data} * layout.micro_batch;
+  if (model.global_batch % unit != 0) return "global batch does not divide";
+  const bool divides = layout.sharding != profile::ShardingKind::none;
+  if (divides && layout.data == 1) return "sharding without replicas";
+  const bool in_layers = layout.sharding == profile::ShardingKind::zero3 ||
+                         (layout.sharding == profile::ShardingKind::zero2 && layout.pipeline == 1);
+  if (in_layers) return "weights gathered layer by layer";
+  if (!sites_are_large_enough(problem, layout)) return "GPUs of a datacenter";
+  return why_no_order(layout, model.global_batch / static_cast<int>(unit));
+}
+
+double in_flight(const Layout& layout, int microbatches) {
+  const double p = layout.pipeline, most = std::min<double>(p, microbatches);
+  switch (layout.order) {
+    case LayoutOrder::gpipe: return microbatches;
+    case LayoutOrder::interleaved:
+      return layout.chunks == 1 ? most : most * (1 + (p - 1) / (p * layout.chunks));
+    case LayoutOrder::zb_h2: return std::min<double>(2 * p - 1, microbatches);
+    case LayoutOrder::one_f_one_b:
+    case LayoutOrder::zb_h1:
+    case LayoutOrder::zbv: break;
+  }
+  return most;
+}
+
+Bytes memory_of(const LayoutProblem& problem, const Layout& layout) {
+  const TrainingRow row = row_of(problem, layout);
+  return profile::memory_of(row, in_flight(layout, row.microbatches())).total();
+}
+
+}  // namespace longhaul::planner

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/listed_enum.hpp"
+#include "base/units.hpp"
+#include "profile/calibration.hpp"
+#include "profile/machine.hpp"
+#include "profile/operator_graph.hpp"
+#include "profile/training_row.hpp"
+#include "scenario/scenario.hpp"
+
+namespace longhaul::planner {
+
+/// The static orders that a layout may have, in the order in which ties are decided.
+#define LONGHAUL_LAYOUT_ORDERS(X)    \
+  X(gpipe, "gpipe")                  \
+  X(one_f_one_b, "1f1b")             \
+  X(interleaved, "interleaved-1f1b") \
+  X(zb_h1, "zb-h1") X(zb_h2, "zb-h2") X(zbv, "zbv")
+LONGHAUL_LISTED_ENUM(LayoutOrder, LONGHAUL_LAYOUT_ORDERS);
+
+/// Is the backward pass of the order split into D and W?
+[[nodiscard]] constexpr bool splits_backward(LayoutOrder order) {
+  return order == LayoutOrder::zb_h1 || order == LayoutOrder::zb_h2 || order == LayoutOrder::zbv;
+}
+
+/// What lies apart where a layout uses several datacenters.
+#define LONGHAUL_SITE_SPLITS(X) X(stages, "stages") X(replicas, "replicas")
+LONGHAUL_LISTED_ENUM(SiteSplit, LONGHAUL_SITE_SPLITS);
+
+/// Datacenters that a layout uses, in the order of the scenario: one alone, or several that share
+/// its stages (or replicas) evenly, the first ones one more.
+struct SiteChoice {
+  std::vector<int> sites;  ///< indices into LayoutProblem::sites
+  SiteSplit split = SiteSplit::stages;
+  friend bool operator==(const SiteChoice&, const SiteChoice&) = default;
+};
+
+/// How one training run is divided. The order of members is that of ties: of two layouts that take
+/// the same time on as many GPUs the lesser one counts.
+struct Layout {
+  int tensor = 1, data = 1, pipeline = 1;
+  int micro_batch = 1;
+  int chunks = 1;
+  LayoutOrder order = LayoutOrder::one_f_one_b;
+  profile::RecomputeKind recompute = profile::RecomputeKind::none;
+  profile::ShardingKind sharding = profile::ShardingKind::none;
+  int placing = 0;  ///< index into LayoutProblem::placings
+  [[nodiscard]] int gpus() const { return tensor * data * pipeline; }
+  friend auto operator<=>(const Layout&, const Layout&) = default;
+};
+
+struct LayoutSite {
+  std::string name;
+  std::optional<int> gpus;
+};
+
+/// A link between two sites; none: latency and transfer take no time.
+struct SiteLink {
+  Duration latency{};
+  Bandwidth bandwidth;
+};
+
+/// What is to be trained, and where.
+struct LayoutProblem {
+  profile::TrainingRow model;  ///< model, machine, global batch, attention; the layout is ignored
+  const profile::Machine* machine = nullptr;
+  profile::ParameterValues values;
+  /// Of a calibration: 90% of measured times lie between these times the predicted one.
+  std::optional<std::pair<double, double>> interval;
+  profile::Extrapolation extrapolation = profile::Extrapolation::refused;
+  std::optional<Bytes> memory;  ///< of a GPU; nullopt: layouts need not fit
+  std::vector<LayoutSite> sites{LayoutSite{"local", std::nullopt}};
+  std::vector<std::vector<SiteLink>> links{};  ///< by site and site
+  std::vector<SiteChoice> placings{SiteChoice{{0}, SiteSplit::stages}};
+  [[nodiscard]] bool is_spread(const Layout& layout) const {
+    return placings[static_cast<std::size_t>(layout.placing)].sites.size() > 1;
+  }
+};
+
+/// The training row of a layout.
+[[nodiscard]] profile::TrainingRow row_of(const LayoutProblem& problem, const Layout& layout);
+
+/// So many parts of `whole` for each of `sites`, as even as can be, the first ones one more.
+[[nodiscard]] std::vector<int> even_parts(int whole, int parts);
+
+/// Why no layout with these counts can be run: one of a fixed list of words, as "heads"; empty:
+/// it can. Memory is asked by fits_memory().
+[[nodiscard]] std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layout);
+
+/// Bytes of the GPU that holds most.
+[[nodiscard]] Bytes memory_of(const LayoutProblem& problem, const Layout& layout);
+/// Activations in flight on it, in activations of its stage.
+[[nodiscard]] double in_flight(const Layout& layout, int microbatches);
+
+/// The machine of a scenario that names none: an A100's (`selene`) or, by the peak rate of its
+/// model, an H100's.
+[[nodiscard]] std::string_view usual_machine(const Model& model);
+
+/// The training row of a model, without a layout: decoder layers alone count.
+[[nodiscard]] profile::TrainingRow row_of_model(const Model& model, std::string_view machine,
+                                                int global_batch);
+
+/// What a scenario says of a search: its model, global batch (what its M, replicas and micro-batch
+/// make), datacenters with their GPUs and links. Several datacenters: each alone, and each
+/// group of them in the order of the file, by stages and by replicas. Throws Error where there is
+/// no model, or no link between two datacenters.
+[[nodiscard]] LayoutProblem layout_problem(const Scenario& scenario,
+                                           const profile::Machine& machine,
+                                           const profile::Calibration& calibration);
+
+}  // namespace longhaul::planner

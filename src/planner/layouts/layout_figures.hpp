@@ -1,0 +1,47 @@
+#pragma once
+
+#include "planner/cluster/cluster.hpp"
+#include "planner/layouts/layout_search.hpp"
+
+namespace longhaul::planner {
+
+/// vTrain's count of FLOPs of an iteration: 72 B s L h^2 (1 + s / 6h + V / 12 L h), recomputation
+/// not counted, attention's square not halved (section V-A).
+[[nodiscard]] double paper_flops(const profile::TrainingRow& model);
+/// Share of the peak of all GPUs that these FLOPs are of.
+[[nodiscard]] double paper_utilisation(const profile::TrainingRow& model, Duration iteration,
+                                       int gpus, double peak_flops);
+/// Ours: products alone, attention causal, the head once (docs/metrics.md, MFU).
+[[nodiscard]] double own_flops(const profile::TrainingRow& model);
+
+/// A whole training run.
+struct TrainingRun {
+  std::optional<double> iterations{};
+  double dollars_per_gpu_hour = 5;  ///< an AWS P4d instance's, as vTrain takes it
+};
+
+struct TrainingCost {
+  double dollars_per_hour = 0;
+  std::optional<double> days, dollars;
+};
+[[nodiscard]] TrainingCost cost_of(const TrainingRun& run, Duration iteration, int gpus);
+
+/// Iterations that so many tokens take, the last one whole.
+[[nodiscard]] double iterations_of(double tokens, const profile::TrainingRow& model);
+
+/// How fast a model runs on each number of GPUs: with t and p fixed at the least that fits and d
+/// growing, as ElasticFlow is taken in vTrain's section V-B; or by the best layout.
+#define LONGHAUL_RATE_PLANS(X) X(baseline, "baseline") X(best, "best")
+LONGHAUL_LISTED_ENUM(RatePlans, LONGHAUL_RATE_PLANS);
+
+/// Of every multiple of a node's GPUs up to `most`: the rate of the fastest layout on as many GPUs
+/// or fewer. Those on which nothing fits are left out. `baseline` narrows the space to t of a
+/// node's GPUs and the least p at which a layout fits.
+struct PlanRates {
+  std::vector<GpuRate> rates;
+  std::vector<LayoutPlan> plans;  ///< of each rate
+};
+[[nodiscard]] PlanRates plan_rates(const LayoutProblem& problem, LayoutSpace space, RatePlans how,
+                                   int most);
+
+}  // namespace longhaul::planner

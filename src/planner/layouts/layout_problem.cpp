@@ -1,0 +1,94 @@
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "planner/layouts/layout.hpp"
+#include "planner/predict/predict.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using profile::TrainingRow;
+
+constexpr std::size_t kMostSites = 6;  ///< every group of them is tried
+
+int global_batch_of(const Scenario& scenario) {
+  const Parallel& parallel = scenario.parallel;
+  return parallel.replicas * parallel.microbatches * scenario.model->microbatch_size;
+}
+
+SiteLink link_between(const Scenario& scenario, int from, int to) {
+  const Link* const link = scenario.link(DatacenterId{from}, DatacenterId{to});
+  if (link == nullptr)
+    fail("there is no link from {} to {} (layouts may lie in both). Add a [[link]].",
+         scenario.datacenters[at(from)].name, scenario.datacenters[at(to)].name);
+  return {link->latency, link->bandwidth};
+}
+
+void add_sites(const Scenario& scenario, LayoutProblem& problem) {
+  const int count = static_cast<int>(scenario.datacenters.size());
+  if (at(count) > kMostSites)
+    fail("{} datacenters (the search tries every group of at most {}). Leave some out.", count,
+         kMostSites);
+  problem.sites.clear();
+  for (const Datacenter& datacenter : scenario.datacenters)
+    problem.sites.push_back({datacenter.name, datacenter.gpus});
+  problem.links.assign(at(count), std::vector<SiteLink>(at(count)));
+  for (int from = 0; from < count; ++from)
+    for (int to = 0; to < count; ++to)
+      if (from != to) problem.links[at(from)][at(to)] = link_between(scenario, from, to);
+  problem.placings.clear();
+  for (unsigned group = 1; group < 1U << count; ++group) {
+    SiteChoice choice;
+    for (int site = 0; site < count; ++site)
+      if ((group >> site & 1U) != 0) choice.sites.push_back(site);
+    problem.placings.push_back(choice);
+    choice.split = SiteSplit::replicas;
+    if (choice.sites.size() > 1) problem.placings.push_back(choice);
+  }
+}
+
+}  // namespace
+
+std::string_view usual_machine(const Model& model) {
+  constexpr double kFasterThanA100 = 400e12;
+  return model.peak_flops > kFasterThanA100 ? "mpt-h100-80gb" : "selene";
+}
+
+TrainingRow row_of_model(const Model& model, std::string_view machine, int global_batch) {
+  TrainingRow row;
+  row.row = "search";
+  row.machine = machine;
+  row.model = model.name;
+  row.global_batch = global_batch;
+  row.sequence = model.sequence_length;
+  row.hidden = model.hidden;
+  row.intermediate = model.intermediate;
+  row.heads = model.heads;
+  row.kv_heads = model.kv_heads;
+  const bool has_table = model.vocabulary > 0;
+  row.layers = std::max(1, model.layers - (has_table ? 2 : 0));
+  row.vocabulary = std::max(1, model.vocabulary);
+  row.mlp = model.mlp;
+  row.positions = model.positions;
+  row.attention = model.attention;
+  return row;
+}
+
+LayoutProblem layout_problem(const Scenario& scenario, const profile::Machine& machine,
+                             const profile::Calibration& calibration) {
+  if (!scenario.model)
+    fail(
+        "{}: there is no [model] (a search of layouts divides one). Add [model] preset = \"175b\".",
+        scenario.name);
+  LayoutProblem problem;
+  problem.model = row_of_model(*scenario.model, machine.name, global_batch_of(scenario));
+  problem.model.sequence_parallel = scenario.parallel.sharding.sequence_parallel;
+  problem.machine = &machine;
+  problem.values = values_of(machine, calibration);
+  if (const auto found = calibration.find(machine.name); found != calibration.end())
+    problem.interval = {found->second.low, found->second.high};
+  problem.memory = machine.memory;
+  add_sites(scenario, problem);
+  return problem;
+}
+
+}  // namespace longhaul::planner

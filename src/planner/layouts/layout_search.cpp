@@ -1,0 +1,193 @@
+#include "planner/layouts/layout_search.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "planner/layouts/layout_front.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+struct LayoutCandidate {
+  Layout layout;
+  Duration bound{};
+  Bytes memory;
+  [[nodiscard]] double gpu_time() const {
+    return static_cast<double>(bound.count()) * layout.gpus();
+  }
+};
+
+class LayoutSearchRun {
+public:
+  LayoutSearchRun(const LayoutProblem& problem, const LayoutSpace& space,
+                  const LayoutSearchOptions& options)
+      : problem_{problem},
+        space_{space},
+        options_{options},
+        timer_{problem},
+        front_{options.second} {}
+
+  LayoutSearch run() {
+    enumerate();
+    found_.feasible = std::ssize(candidates_);
+    // The thriftiest first: they beat most of what follows.
+    if (!options_.exhaustive) std::ranges::stable_sort(candidates_, {}, &LayoutCandidate::gpu_time);
+    std::size_t next = 0;
+    for (; next < candidates_.size() && !is_stopped(next); ++next) consider(candidates_[next]);
+    if (next < candidates_.size()) note_gap(next);
+    found_.blocks = orders_.blocks();
+    if (!options_.keeps_all) found_.plans = front_.plans();
+    std::ranges::sort(all_, {}, &LayoutPlan::layout);
+    if (options_.keeps_all) found_.plans = std::move(all_);
+    return std::move(found_);
+  }
+
+private:
+  void enumerate() {
+    Layout layout;
+    for (const int tensor : space_.tensor)
+      for (const int data : space_.data)
+        for (const int pipeline : space_.pipeline) {
+          layout.tensor = tensor;
+          layout.data = data;
+          layout.pipeline = pipeline;
+          for (const int micro_batch : space_.micro_batch) {
+            layout.micro_batch = micro_batch;
+            for (const LayoutOrder order : space_.orders) add_of_order(layout, order);
+          }
+        }
+  }
+
+  void add_of_order(Layout layout, LayoutOrder order) {
+    layout.order = order;
+    std::vector<int> chunks{order == LayoutOrder::zbv ? 2 : 1};
+    if (order == LayoutOrder::interleaved) chunks = space_.chunks;
+    for (const int count : chunks)
+      for (const profile::RecomputeKind recompute : space_.recompute)
+        for (const profile::ShardingKind sharding : space_.sharding)
+          for (std::size_t placing = 0; placing < problem_.placings.size(); ++placing) {
+            layout.chunks = count;
+            layout.recompute = recompute;
+            layout.sharding = sharding;
+            layout.placing = static_cast<int>(placing);
+            add(layout);
+          }
+  }
+
+  void add(const Layout& layout) {
+    ++found_.points;
+    if (space_.has_gpus && !space_.has_gpus(layout.gpus())) return refuse("number of GPUs");
+    if (const std::string_view why = why_no_layout(problem_, layout); !why.empty())
+      return refuse(why);
+    const Bytes memory = memory_of(problem_, layout);
+    if (problem_.memory && memory > *problem_.memory) return refuse("memory");
+    if (timer_.graph(layout) == nullptr) return refuse("beyond measured products");
+    candidates_.push_back({layout, least_makespan(layout, timer_.times(layout)), memory});
+  }
+
+  void refuse(std::string_view why) { ++found_.refused[std::string{why}]; }
+
+  [[nodiscard]] bool is_stopped(std::size_t done) const {
+    constexpr std::size_t kOften = 8;
+    return options_.is_stopped && done % kOften == 0 && options_.is_stopped();
+  }
+
+  void consider(const LayoutCandidate& candidate) {
+    if (!options_.exhaustive) {
+      if (options_.longest && candidate.bound > *options_.longest) return prune("deadline");
+      if (front_.beats(candidate.bound, candidate.layout)) return prune("bound");
+    }
+    ++found_.evaluated;
+    LayoutPlan plan;
+    plan.layout = candidate.layout;
+    plan.iteration = orders_.makespan(candidate.layout, timer_.times(candidate.layout));
+    plan.bound = candidate.bound;
+    plan.memory = candidate.memory;
+    if (options_.longest && plan.iteration > *options_.longest) return;
+    front_.add(plan);
+    if (options_.keeps_all) all_.push_back(plan);
+  }
+
+  void prune(const char* why) { ++found_.pruned[why]; }
+
+  /// Of what the search did not look at.
+  void note_gap(std::size_t next) {
+    Duration shortest = Duration::max();
+    double thriftiest = 1e300;
+    for (std::size_t i = next; i < candidates_.size(); ++i) {
+      shortest = std::min(shortest, candidates_[i].bound);
+      thriftiest = std::min(thriftiest, candidates_[i].gpu_time());
+    }
+    found_.pruned["stopped"] += std::ssize(candidates_) - static_cast<std::int64_t>(next);
+    const std::vector<LayoutPlan> plans = front_.plans();
+    if (plans.empty()) return;
+    const double best = static_cast<double>(plans.front().iteration.count());
+    found_.gap_time = std::max(0.0, best / static_cast<double>(shortest.count()) - 1);
+    found_.gap_cost = std::max(0.0, plans.back().gpu_time() / thriftiest - 1);
+  }
+
+  const LayoutProblem& problem_;
+  const LayoutSpace& space_;
+  const LayoutSearchOptions& options_;
+  LayoutTimer timer_;
+  OrderTimer orders_;
+  std::vector<LayoutCandidate> candidates_;
+  LayoutFront front_;
+  std::vector<LayoutPlan> all_;
+  LayoutSearch found_;
+};
+
+int read_count(const char* option, std::string_view word, std::string_view text, int most) {
+  int value = 0;
+  const char* const end = word.data() + word.size();
+  const auto [stopped, problem] = std::from_chars(word.data(), end, value);
+  if (problem != std::errc{} || stopped != end || value < 1 || value > most)
+    fail("{}: \"{}\" in \"{}\" is no whole number from 1 to {}. Give a list such as 1,2,4 or 4:16.",
+         option, word, text, most);
+  return value;
+}
+
+}  // namespace
+
+LayoutSearch search_layouts(const LayoutProblem& problem, const LayoutSpace& space,
+                            const LayoutSearchOptions& options) {
+  return LayoutSearchRun{problem, space, options}.run();
+}
+
+bool is_on_front(const LayoutPlan& plan, const std::vector<LayoutPlan>& plans) {
+  return std::ranges::none_of(plans, [&](const LayoutPlan& other) {
+    if (other.iteration > plan.iteration || other.gpu_time() > plan.gpu_time()) return false;
+    const bool is_equal = other.iteration == plan.iteration && other.gpu_time() == plan.gpu_time();
+    return !is_equal || other.layout < plan.layout;
+  });
+}
+
+std::vector<int> read_counts(const char* option, std::string_view text, int most) {
+  std::set<int> counts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    const std::size_t colon = word.find(':');
+    const int low = read_count(option, word.substr(0, colon), text, most);
+    const int high = colon == std::string_view::npos
+                         ? low
+                         : read_count(option, word.substr(colon + 1), text, most);
+    if (high < low) fail("{}: \"{}\" runs backwards. Write the lesser number first.", option, word);
+    for (int value = low; value <= high; ++value) counts.insert(value);
+    begin = end + 1;
+  }
+  return {counts.begin(), counts.end()};
+}
+
+std::vector<int> divisors(int of) {
+  std::vector<int> all;
+  for (int value = 1; value <= of; ++value)
+    if (of % value == 0) all.push_back(value);
+  return all;
+}
+
+}  // namespace longhaul::planner

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/layouts/order_time.hpp"
+
+namespace longhaul::planner {
+
+/// The values that each part of a layout may have; all combinations are points of the space.
+struct LayoutSpace {
+  std::vector<int> tensor{1}, data{1}, pipeline{1};
+  std::vector<int> micro_batch{1};
+  std::vector<int> chunks{2};  ///< of interleaved-1f1b
+  std::vector<LayoutOrder> orders{LayoutOrder::one_f_one_b};
+  std::vector<profile::RecomputeKind> recompute{profile::RecomputeKind::full};
+  std::vector<profile::ShardingKind> sharding{profile::ShardingKind::none};
+  /// Numbers of GPUs that a layout may have; empty: all.
+  std::function<bool(int)> has_gpus{};
+};
+
+/// A layout with what it takes.
+struct LayoutPlan {
+  Layout layout;
+  Duration iteration{};
+  Duration low{}, high{};  ///< 90% of measured iterations lie between: add_intervals()
+  Duration bound{};        ///< least_makespan()
+  Bytes memory;
+  [[nodiscard]] double gpu_time() const {
+    return static_cast<double>(iteration.count()) * layout.gpus();
+  }
+};
+
+/// What plans of a front spend beside time: GPU time, so money; or GPUs.
+#define LONGHAUL_LAYOUT_GOALS(X) X(gpu_time, "gpu-time") X(gpus, "gpus")
+LONGHAUL_LISTED_ENUM(LayoutGoal, LONGHAUL_LAYOUT_GOALS);
+
+struct LayoutSearchOptions {
+  LayoutGoal second = LayoutGoal::gpu_time;
+  bool exhaustive = false;            ///< evaluates every layout that fits
+  bool keeps_all = false;             ///< plans: all that were evaluated, not the best alone
+  std::optional<Duration> longest{};  ///< iterations that take longer are no plan
+  /// Asked now and then; true ends the search with what it has.
+  std::function<bool()> is_stopped{};
+};
+
+/// What became of the points of a space.
+struct LayoutSearch {
+  std::int64_t points = 0;
+  std::int64_t feasible = 0;                    ///< can be run, and fit
+  std::map<std::string, std::int64_t> refused;  ///< by reason
+  std::int64_t evaluated = 0;
+  std::map<std::string, std::int64_t> pruned;  ///< by reason
+  std::int64_t blocks = 0;                     ///< played
+  /// Those that no other layout beats in time and the second goal both (of equal ones the least),
+  /// fastest first: with GPU time the best by time, by cost, by utilisation and the cheapest within
+  /// any time are among them; with GPUs the fastest on any number of them. With `keeps_all` all
+  /// that were evaluated, by layout.
+  std::vector<LayoutPlan> plans;
+  /// How far the shortest and the thriftiest plan may be above the best, where the search was
+  /// stopped; 0: they are the best.
+  double gap_time = 0, gap_cost = 0;
+};
+
+/// Finds the front of the space. Layouts whose bound is beaten in time and GPU time by one that was
+/// evaluated are left out: the front is the exhaustive one's. Memory is asked first.
+[[nodiscard]] LayoutSearch search_layouts(const LayoutProblem& problem, const LayoutSpace& space,
+                                          const LayoutSearchOptions& options = {});
+
+/// Sets `low` and `high` of plans: by the problem's calibration, otherwise by the spreads of the
+/// parameters and the model's own error, as predict() has them (of more than 100 plans by their
+/// effects on the bound).
+void add_intervals(const LayoutProblem& problem, std::vector<LayoutPlan>& plans);
+
+/// A plan's scenario as TOML text, which every command and bench_pipeline take: its ranks, costs,
+/// links and memory. Under the plan's order it has the plan's makespan, to the nanosecond.
+[[nodiscard]] std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
+                                        const std::string& name);
+
+/// Is `plan` on the front of `plans`?
+[[nodiscard]] bool is_on_front(const LayoutPlan& plan, const std::vector<LayoutPlan>& plans);
+
+/// "1,2,8", "4:16" (all of them) or a mix: ascending, each once. Throws Error that names `option`.
+[[nodiscard]] std::vector<int> read_counts(const char* option, std::string_view text, int most);
+
+/// The divisors of a number, ascending.
+[[nodiscard]] std::vector<int> divisors(int of);
+
+}  // namespace longhaul::planner

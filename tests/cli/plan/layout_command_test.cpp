@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LayoutCommand : public ::testing::Test {
+protected:
+  [[nodiscard]] Outcome plan(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"plan", scenario_, "--search", "parallel", "--tensor", "2,8",
+                               "--micro-batch", "1,2", "--gpus", "16"});
+    return longhaul_run(more);
+  }
+
+  TempDir directory_;
+  std::string scenario_ = directory_.write("gpt.toml",
+                                           "[model]\npreset = \"gpt-3.6b\"\n[parallel]\n"
+                                           "global_batch = 64\n[search]\ndata = [1, 2, 4]\n"
+                                           "pipeline = \"1:4\"\n");
+};
+
+TEST_F(LayoutCommand, GivesTheFrontAndTheBest) {
+  const Outcome found = plan({"--tokens", "1e9", "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const nlohmann::json json = found.json();
+  EXPECT_EQ(json["search_kind"], "parallel");
+  EXPECT_EQ(json["machine"], "selene");
+  ASSERT_FALSE(json["plans"].empty());
+  const auto& plan = json["plans"][json["best"]["time"].get<std::size_t>()];
+  EXPECT_EQ(plan["gpus_used"], 16);
+  EXPECT_EQ(plan["dollars_per_hour"], 80.0);
+  EXPECT_EQ(plan["pareto"], true);
+  EXPECT_EQ(plan["fits"], true);
+  EXPECT_LE(plan["bound_ns"], plan["iteration_ns"]);
+  EXPECT_LT(plan["low_ns"], plan["iteration_ns"]);
+  EXPECT_TRUE(plan["dollars"].is_number());
+  EXPECT_GT(json["space"]["refused"]["number of GPUs"], 0);
+  EXPECT_EQ(json["gap"]["time"], 0.0);
+}
+
+TEST_F(LayoutCommand, EmitsScenariosOfTheSameMakespan) {
+  const std::string plans = directory_.path("plans");
+  const Outcome found = plan({"--emit", plans, "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const auto json = found.json();
+  for (std::size_t i = 0; i < json["plans"].size(); ++i) {
+    const Outcome simulated =
+        longhaul_run({"simulate", plans + "/plan-" + std::to_string(i) + ".toml", "--schedule",
+                      json["plans"][i]["schedule"].get<std::string>(), "--json"});
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    EXPECT_EQ(simulated.json()["schedules"][0]["iteration_ns"], json["plans"][i]["iteration_ns"]);
+  }
+  EXPECT_EQ(plan({"--emit", plans}).code, 2);  // it exists
+}
+
+TEST_F(LayoutCommand, PrintsATable) {
+  const Outcome found = plan({});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("time, cost, utilisation"));
+  EXPECT_THAT(found.out, HasSubstr("number of GPUs"));
+}
+
+TEST_F(LayoutCommand, RefusesWhatIsWrong) {
+  const auto refused = [&](std::vector<std::string> more, const char* what) {
+    const Outcome found = plan(std::move(more));
+    EXPECT_EQ(found.code, 2);
+    EXPECT_THAT(found.err, HasSubstr(what));
+  };
+  refused({"--machine", "selen"}, "Did you mean \"selene\"?");
+  refused({"--schedule", "1f1c"}, "1f1b");
+  refused({"--deadline", "30d"}, "--tokens");
+  refused({"--memory", "1GB"}, "memory");
+  refused({"--tokens", "1e9", "--deadline", "1s"}, "deadline");
+  refused({"--data", "4:1"}, "backwards");
+  refused({"--limit", "3"}, "--limit");
+  const Outcome other = longhaul_run({"plan", scenario_, "--gpus", "8"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--search parallel"));
+}
+
+TEST_F(LayoutCommand, SizesAndRates) {
+  const Outcome sized =
+      longhaul_run({"size", "--gpus", "64", "--days", "30", "--model-grid", "h=2048,4096,L=24",
+                    "--global-batch", "256", "--schedule", "1f1b", "--loss", "hoffmann", "--json"});
+  ASSERT_EQ(sized.code, 0) << sized.err;
+  const auto json = sized.json();
+  EXPECT_EQ(json["models"].size(), 2U);
+  EXPECT_EQ(json["models"][0]["hidden"], 4096);
+  EXPECT_EQ(json["best"], 0);
+  EXPECT_TRUE(json["loss"]["best"].is_number());
+  EXPECT_NEAR(json["naive"]["flops"].get<double>(), 64 * 30 * 86400 * 312e12, 1e18);
+  const std::string jobs = directory_.write(
+      "jobs.csv", "job,submit_s,model,global_batch,iterations,deadline_s\na,0,18.4b,64,10,\n");
+  const Outcome played =
+      longhaul_run({"cluster", jobs, "--gpus", "32", "--plans", "best", "--json"});
+  ASSERT_EQ(played.code, 0) << played.err;
+  EXPECT_EQ(played.json()["jobs"][0]["met"], true);
+  EXPECT_THAT(longhaul_run({"cluster", jobs, "--gpus", "32"}).err, HasSubstr("--plans best"));
+}
+
+}  // namespace
+}  // namespace longhaul::test

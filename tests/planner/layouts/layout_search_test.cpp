@@ -1,0 +1,146 @@
+#include "planner/layouts/layout_search.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "planner/layouts/layout_front.hpp"
+#include "planner/layouts/problems.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using test::some_of;
+
+LayoutSpace random_space(Random& random) {
+  LayoutSpace space;
+  space.tensor = some_of<int>(random, {1, 2, 4, 8});
+  space.data = some_of<int>(random, {1, 2, 3, 4, 8});
+  space.pipeline = some_of<int>(random, {1, 2, 3, 4, 8});
+  space.micro_batch = some_of<int>(random, {1, 2, 4});
+  space.chunks = some_of<int>(random, {2, 4});
+  const auto orders = every<LayoutOrder>();
+  space.orders = some_of<LayoutOrder>(random, {orders.begin(), orders.end()});
+  const auto recompute = every<profile::RecomputeKind>();
+  space.recompute = some_of<profile::RecomputeKind>(random, {recompute.begin(), recompute.end()});
+  space.sharding = some_of<profile::ShardingKind>(
+      random, {profile::ShardingKind::none, profile::ShardingKind::zero1});
+  return space;
+}
+
+std::string told(const LayoutSearch& search) {
+  std::string text;
+  for (const LayoutPlan& plan : search.plans)
+    text +=
+        fmt::format("{},{},{} b{} v{} {} {} {} {}: {}\n", plan.layout.tensor, plan.layout.data,
+                    plan.layout.pipeline, plan.layout.micro_batch, plan.layout.chunks,
+                    to_string(plan.layout.order), to_string(plan.layout.recompute),
+                    to_string(plan.layout.sharding), plan.layout.placing, plan.iteration.count());
+  return text;
+}
+
+TEST(SearchLayouts, FindsWhatEveryLayoutEvaluatedGives) {
+  Random random{200};
+  std::int64_t pruned = 0;
+  for (int i = 0; i < 200; ++i) {
+    LayoutProblem problem = i % 4 == 3 ? test::two_sites(24) : test::layout_problem(24);
+    if (random.uniform() < 0.5) problem.memory = Bytes{random.between(4, 40) * 1'000'000'000};
+    const LayoutSpace space = random_space(random);
+    LayoutSearchOptions options;
+    const LayoutSearch bounded = search_layouts(problem, space, options);
+    options.exhaustive = true;
+    const LayoutSearch all = search_layouts(problem, space, options);
+    ASSERT_EQ(told(bounded), told(all)) << "space " << i;
+    ASSERT_EQ(bounded.feasible, all.evaluated);
+    std::int64_t refused = 0;
+    for (const auto& [reason, count] : bounded.refused) refused += count;
+    ASSERT_EQ(bounded.points, bounded.feasible + refused);
+    ASSERT_EQ(bounded.feasible,
+              bounded.evaluated + (bounded.pruned.empty() ? 0 : bounded.pruned.at("bound")));
+    pruned += bounded.feasible - bounded.evaluated;
+  }
+  EXPECT_GT(pruned, 1000);
+}
+
+TEST(SearchLayouts, OfEqualLayoutsTakesTheLesser) {
+  LayoutProblem problem = test::layout_problem(8);
+  LayoutSpace space;
+  space.orders = {LayoutOrder::gpipe,
+                  LayoutOrder::one_f_one_b};  // the same on one stage with M = 1
+  space.micro_batch = {8};
+  for (const bool exhaustive : {false, true}) {
+    LayoutSearchOptions options;
+    options.exhaustive = exhaustive;
+    const LayoutSearch search = search_layouts(problem, space, options);
+    ASSERT_EQ(search.plans.size(), 1U);
+    EXPECT_EQ(search.plans.front().layout.order, LayoutOrder::gpipe);
+  }
+}
+
+TEST(SearchLayouts, AsksMemoryFirst) {
+  LayoutProblem problem = test::layout_problem();
+  problem.memory = 1_GiB;
+  const LayoutSearch search = search_layouts(problem, {});
+  EXPECT_TRUE(search.plans.empty());
+  EXPECT_EQ(search.refused.at("memory"), 1);
+  EXPECT_EQ(search.evaluated, 0);
+}
+
+TEST(SearchLayouts, SaysHowFarItIsWhenStopped) {
+  const LayoutProblem problem = test::layout_problem();
+  Random random{5};
+  LayoutSpace space;
+  space.data = {1, 2, 4, 8};
+  space.pipeline = {1, 2, 4, 8};
+  LayoutSearchOptions options;
+  options.exhaustive = true;
+  int asked = 0;
+  options.is_stopped = [&] { return ++asked > 1; };
+  const LayoutSearch search = search_layouts(problem, space, options);
+  EXPECT_EQ(search.evaluated, 8);
+  EXPECT_EQ(search.pruned.at("stopped"), 8);
+  EXPECT_FALSE(search.plans.empty());
+  EXPECT_GT(search.gap_time, 0);
+  EXPECT_LT(search.gap_time, 10);
+}
+
+TEST(SearchLayouts, LeavesOutWhatTakesTooLong) {
+  const LayoutProblem problem = test::layout_problem();
+  LayoutSpace space;
+  space.data = {1, 2, 4, 8};
+  LayoutSearchOptions options;
+  const LayoutSearch all = search_layouts(problem, space, options);
+  ASSERT_GT(all.plans.size(), 2U);
+  options.longest = all.plans[1].iteration;
+  EXPECT_EQ(search_layouts(problem, space, options).plans.size(), 2U);
+}
+
+TEST(LayoutFront, KeepsWhatNoOtherBeats) {
+  LayoutFront front;
+  const auto plan = [](int gpus, int ns) {
+    LayoutPlan made;
+    made.layout.data = gpus;
+    made.iteration = Duration{ns};
+    return made;
+  };
+  front.add(plan(4, 100));
+  front.add(plan(8, 60));
+  front.add(plan(8, 50));  // as much GPU time as the first, faster: beats both
+  front.add(plan(16, 40));
+  front.add(plan(16, 60));  // beaten
+  std::vector<int> times;
+  for (const LayoutPlan& each : front.plans())
+    times.push_back(static_cast<int>(each.iteration.count()));
+  EXPECT_THAT(times, ::testing::ElementsAre(40, 50));
+  EXPECT_TRUE(front.beats(Duration{60}, plan(8, 60).layout));
+  EXPECT_FALSE(front.beats(Duration{39}, plan(64, 39).layout));
+}
+
+TEST(ReadCounts, TakesListsAndRanges) {
+  EXPECT_THAT(read_counts("--data", "8,1:3,2", 100), ::testing::ElementsAre(1, 2, 3, 8));
+  for (const char* const bad : {"", "1,", "3:1", "0", "x", "101"})
+    EXPECT_THROW((void)read_counts("--data", bad, 100), Error) << bad;
+}
+
+}  // namespace
+}  // namespace longhaul::planner

@@ -1,0 +1,93 @@
+#include "planner/layouts/order_time.hpp"
+
+#include <gtest/gtest.h>
+
+#include "plan/lowering/lower.hpp"
+#include "planner/layouts/layout_search.hpp"
+#include "planner/layouts/problems.hpp"
+#include "planner/predict/predict.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/generators/generate.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using test::random_layout;
+
+Duration simulated(const LayoutProblem& problem, const LayoutPlan& plan) {
+  const Scenario scenario =
+      scenario::parse_scenario(scenario_text(problem, plan, "plan-0"), "plan-0.toml");
+  const Schedule schedule = schedule::generate(to_string(plan.layout.order), scenario);
+  Duration end{};
+  for (const OpTime& time : sim::simulate(plan::lower(schedule, scenario)))
+    end = std::max(end, time.end);
+  return end;
+}
+
+LayoutPlan timed(const LayoutProblem& problem, const Layout& layout) {
+  LayoutTimer timer{problem};
+  OrderTimer orders;
+  EXPECT_NE(timer.graph(layout), nullptr);
+  const LayoutTimes times = timer.times(layout);
+  LayoutPlan plan;
+  plan.layout = layout;
+  plan.iteration = orders.makespan(layout, times);
+  plan.bound = least_makespan(layout, times);
+  return plan;
+}
+
+TEST(OrderTimer, GivesTheMakespanOfTheEmittedScenario) {
+  Random random{18};
+  for (const LayoutProblem& problem : {test::layout_problem(), test::two_sites()}) {
+    for (int i = 0; i < 60; ++i) {
+      const Layout layout = random_layout(random, problem);
+      const LayoutPlan plan = timed(problem, layout);
+      ASSERT_EQ(plan.iteration, simulated(problem, plan))
+          << scenario_text(problem, plan, "differs");
+    }
+  }
+}
+
+TEST(OrderTimer, AgreesWithPredict) {
+  Random random{3};
+  const LayoutProblem problem = test::layout_problem();
+  for (int i = 0; i < 60; ++i) {
+    const Layout layout = random_layout(random, problem);
+    if (splits_backward(layout.order)) continue;
+    const auto predicted =
+        predict({row_of(problem, layout)}, {}, {profile::Extrapolation::allowed}).front();
+    EXPECT_NEAR(double(timed(problem, layout).iteration.count()),
+                double(predicted.iteration.count()), 400)
+        << to_string(layout.order) << ' ' << layout.tensor << ' ' << layout.data << ' '
+        << layout.pipeline << ' ' << layout.chunks;
+  }
+}
+
+TEST(LeastMakespan, IsNotAboveTheMakespan) {
+  Random random{7};
+  for (const LayoutProblem& problem : {test::layout_problem(), test::two_sites()}) {
+    double tightest = 0;
+    for (int i = 0; i < 200; ++i) {
+      const LayoutPlan plan = timed(problem, random_layout(random, problem));
+      ASSERT_LE(plan.bound, plan.iteration) << to_string(plan.layout.order);
+      tightest = std::max(tightest, double(plan.bound.count()) / double(plan.iteration.count()));
+    }
+    EXPECT_GT(tightest, 0.98);  // one replica on one stage has no bubble
+  }
+}
+
+TEST(OrderTimer, PlaysABlockOnce) {
+  const LayoutProblem problem = test::layout_problem();
+  Layout layout;
+  layout.pipeline = 4;
+  layout.micro_batch = 2;
+  LayoutTimer timer{problem};
+  OrderTimer orders;
+  ASSERT_NE(timer.graph(layout), nullptr);
+  (void)orders.makespan(layout, timer.times(layout));
+  EXPECT_EQ(orders.blocks(), 4 * 32 * 2);
+}
+
+}  // namespace
+}  // namespace longhaul::planner
