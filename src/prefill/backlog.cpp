@@ -3,28 +3,12 @@
 #include <queue>
 
 #include "base/error.hpp"
+#include "prefill/pass_filler.hpp"
 #include "prefill/placement.hpp"
 #include "prefill/subset_sums.hpp"
 
 namespace longhaul::prefill {
 namespace {
-
-/// The file over and over; ids go on.
-class EndlessFile {
-public:
-  explicit EndlessFile(const std::vector<Request>& file) : file_{file} {}
-  Request next(Duration arrival) {
-    const auto size = static_cast<std::int64_t>(file_.size());
-    Request request = file_[static_cast<std::size_t>(count_ % size)];
-    request.id = count_++;
-    request.arrival = arrival;
-    return request;
-  }
-
-private:
-  const std::vector<Request>& file_;
-  std::int64_t count_ = 0;
-};
 
 /// Most requests that may be refused one after the other: a file of which nothing can be placed
 /// ends.
@@ -32,9 +16,9 @@ std::int64_t most_refused(const std::vector<Request>& file) { return std::ssize(
 
 std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
                                       const std::vector<Served>& served,
-                                      const std::vector<Request>& file,
+                                      const std::vector<Request>& file, PlacementPolicy policy,
                                       const BacklogOptions& options) {
-  Controller controller{iteration, served, PlacementPolicy::earliest, {false, options.iterations}};
+  Controller controller{iteration, served, policy, {false, options.iterations}};
   EndlessFile requests{file};
   std::priority_queue<Duration, std::vector<Duration>, std::greater<>> starts;
   std::vector<Decision> decisions;
@@ -71,11 +55,6 @@ public:
         requests_{file},
         options_{options},
         most_refused_{most_refused(file)} {
-    for (const Served& each : served_)
-      if (each.model.stages > 1 || &each != &served_.front())
-        fail(
-            "--backlog with --policy best-fit knows one [prefill] with stages = 1. Use --policy "
-            "earliest.");
     for (const Bubble& bubble : iteration.bubbles) longest_ = std::max(longest_, usable(bubble));
   }
 
@@ -173,7 +152,11 @@ std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                     const std::vector<Served>& served,
                                     const std::vector<Request>& file, PlacementPolicy policy,
                                     const BacklogOptions& options) {
-  if (policy == PlacementPolicy::earliest) return in_strict_order(iteration, served, file, options);
+  const ServedModel& model = served.front().model;
+  if (policy != PlacementPolicy::best_fit || served.size() > 1 || model.stages > 1)
+    return in_strict_order(iteration, served, file, policy, options);
+  if (model.chunk > 0 || model.batch > 1)
+    return PassFiller{iteration, served.front(), file, options}.fill();
   return BubbleFiller{iteration, served, file, options}.fill();
 }
 

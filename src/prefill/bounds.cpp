@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "prefill/stage_windows.hpp"
 #include "prefill/subset_sums.hpp"
 
 namespace longhaul::prefill {
@@ -15,8 +16,7 @@ namespace {
 /// What one GPU may be filled with.
 struct GpuRole {
   std::set<std::pair<std::size_t, int>>
-      stages{};                      ///< model, and 0: its first stage, 1: a later one
-  Duration guard = Duration::max();  ///< the least of its models
+      stages{};  ///< model, and 0: its first stage, 1: a later one
 };
 
 std::vector<GpuRole> roles_of(int gpus, const std::vector<Served>& served) {
@@ -26,7 +26,6 @@ std::vector<GpuRole> roles_of(int gpus, const std::vector<Served>& served) {
       for (std::size_t stage = 0; stage < pipeline.ranks.size(); ++stage) {
         GpuRole& role = roles[at(pipeline.ranks[stage])];
         role.stages.emplace(model, stage == 0 ? 0 : 1);
-        role.guard = std::min(role.guard, served[model].model.guard);
       }
   return roles;
 }
@@ -51,25 +50,32 @@ struct Fillable {
   Duration usable{}, filled{};
 };
 
-std::vector<Fillable> fillable_bubbles(const IterationBubbles& iteration,
+std::vector<Fillable> fillable_windows(const IterationBubbles& iteration,
                                        const std::vector<Served>& served,
-                                       const std::vector<Request>& file) {
+                                       const std::vector<Request>& file,
+                                       const std::vector<FillWindow>& windows) {
   const std::vector<GpuRole> roles = roles_of(iteration.gpus, served);
   Duration longest{};
-  for (const Bubble& bubble : iteration.bubbles) longest = std::max(longest, bubble.length());
+  for (const FillWindow& window : windows) longest = std::max(longest, window.end - window.start);
   std::map<std::set<std::pair<std::size_t, int>>, SubsetSums> sums;
   std::vector<Fillable> all;
-  for (const Bubble& bubble : iteration.bubbles) {
-    const GpuRole& role = roles[at(bubble.rank)];
-    if (role.stages.empty() || bubble.length() <= role.guard) continue;
+  for (const FillWindow& window : windows) {
+    const GpuRole& role = roles[at(window.rank)];
     auto known = sums.find(role.stages);
     if (known == sums.end())
       known = sums.emplace(role.stages, SubsetSums{stage_times(role.stages, served, file), longest})
                   .first;
-    const Duration usable = bubble.length() - role.guard;
+    const Duration usable = window.end - window.start;
     all.push_back({usable, known->second.largest(usable)});
   }
   return all;
+}
+
+/// Is each prompt one pass of its own, whose times are those of the file?
+bool has_whole_prompts(const std::vector<Served>& served) {
+  return std::ranges::all_of(served, [](const Served& each) {
+    return each.model.chunk == 0 && each.model.batch == 1 && each.model.prefix_cache == Bytes{};
+  });
 }
 
 /// The most work of a backlog's prompts that bubbles hold, where no more than `waiting` are left
@@ -109,12 +115,16 @@ double most_of_mix(const std::vector<Fillable>& bubbles, const std::vector<Durat
 }  // namespace
 
 double UtilisationBounds::upper() const {
-  return std::min({bubbles, whole_prompts, mix.value_or(std::numeric_limits<double>::infinity())});
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  return std::min(
+      {bubbles, whole_prompts.value_or(kNone), mix.value_or(kNone), flow.value_or(kNone)});
 }
 
 const char* UtilisationBounds::reason() const {
-  if (mix && *mix == upper()) return "mix";
-  return whole_prompts == upper() ? "whole_prompts" : "bubbles";
+  const double least = upper();
+  if (bubbles == least) return "bubbles";
+  if (whole_prompts && *whole_prompts == least) return "whole_prompts";
+  return mix && *mix == least ? "mix" : "flow";
 }
 
 UtilisationBounds utilisation_bounds(const IterationBubbles& iteration,
@@ -125,7 +135,8 @@ UtilisationBounds utilisation_bounds(const IterationBubbles& iteration,
   const double gpu_time = static_cast<double>(iteration.period.count()) * iteration.gpus;
   UtilisationBounds bounds;
   if (gpu_time == 0) return bounds;
-  const std::vector<Fillable> bubbles = fillable_bubbles(iteration, served, file);
+  const std::vector<FillWindow> windows = fill_windows(iteration, served, file);
+  const std::vector<Fillable> bubbles = fillable_windows(iteration, served, file, windows);
   Duration usable{}, filled{};
   for (const Fillable& bubble : bubbles) {
     usable += bubble.usable;
@@ -135,7 +146,12 @@ UtilisationBounds utilisation_bounds(const IterationBubbles& iteration,
     return (static_cast<double>(iteration.busy.count()) + filling) / gpu_time;
   };
   bounds.bubbles = share(static_cast<double>(usable.count()));
+  if (!has_whole_prompts(served)) return bounds;
   bounds.whole_prompts = share(static_cast<double>(filled.count()));
+  if (!backlog_waiting && iterations > 0)
+    bounds.flow =
+        share(static_cast<double>(most_flow(iteration, windows, served, file, iterations).count()) /
+              static_cast<double>(iterations));
   if (backlog_waiting && served.size() == 1 && served.front().model.stages == 1) {
     Duration longest{};
     for (const Fillable& bubble : bubbles) longest = std::max(longest, bubble.usable);

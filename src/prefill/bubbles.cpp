@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/index.hpp"
 
@@ -75,6 +76,24 @@ IterationBubbles find_bubbles(std::span<const TimelineRow> rows, int gpus) {
     for (const BusySpan& span : spans) iteration.busy += Duration{span.end - span.start};
     add_bubbles(spans, rank, iteration);
   }
+  return iteration;
+}
+
+IterationBubbles cut_at_ends(IterationBubbles iteration) {
+  std::vector<Bubble> cut;
+  for (const Bubble& bubble : iteration.bubbles) {
+    if (bubble.end <= iteration.period) {
+      cut.push_back(bubble);
+      continue;
+    }
+    // It is the last of its rank.
+    const auto of_rank = std::ranges::find(cut, bubble.rank, &Bubble::rank);
+    const Bubble first{bubble.rank, {}, bubble.end - iteration.period, -1, bubble.before_op};
+    const Bubble last{bubble.rank, bubble.start, iteration.period, bubble.after_op, -1};
+    if (first.length() > Duration{}) cut.insert(of_rank, first);
+    if (last.length() > Duration{}) cut.push_back(last);
+  }
+  iteration.bubbles = std::move(cut);
   return iteration;
 }
 

@@ -37,6 +37,10 @@ struct IterationBubbles {
 /// one bubble. Blocks that overlap on a rank count once.
 [[nodiscard]] IterationBubbles find_bubbles(std::span<const TimelineRow> rows, int gpus);
 
+/// The bubbles of iterations that run alone, with nothing before or after them: a bubble around the
+/// end of the period is two, one that begins with it and one that ends with it.
+[[nodiscard]] IterationBubbles cut_at_ends(IterationBubbles iteration);
+
 /// How much of the idle time lies in bubbles of one class of length.
 struct LengthClass {
   Duration below{};  ///< shorter than this, not than the class before; max(): the longest

@@ -65,6 +65,7 @@ void FreeTime::forget(std::int32_t rank, Duration before) {
 }
 
 void FreeTime::take(std::int32_t rank, Duration start, Duration length) {
+  if (length == Duration{}) return;  // a stage of less than a nanosecond
   Gpu& gpu = gpus_[at(rank)];
   const auto begin = gpu.gaps.begin() + static_cast<std::ptrdiff_t>(gpu.head);
   auto gap = std::ranges::upper_bound(begin, gpu.gaps.end(), start, {}, &Gap::start);

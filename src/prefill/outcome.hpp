@@ -39,9 +39,25 @@ struct Outcome {
   std::int64_t offered = 0, done = 0, tokens_served = 0;
   std::array<std::int64_t, every<RefusalReason>().size()> refused{};
   std::vector<PromptClass> by_length;     ///< without those that no request is of
-  std::optional<TimePercentiles> ttft{};  ///< from arrival to the prefill's end; nullopt: none
-  double wait_ns = 0, compute_ns = 0, hop_ns = 0;  ///< means over `done`: parts of TTFT
+  std::int64_t unfinished = 0;            ///< whose last pass the stretch's end cut off
+  std::int64_t cached_tokens = 0;         ///< of `tokens_served`: not computed again
+  std::optional<TimePercentiles> ttft{};  ///< from arrival to the first token; nullopt: none
+  /// Means over `done` of the parts of TTFT, which add up to it.
+  struct Parts {
+    double network = 0, decision = 0, wait = 0, compute = 0, hop = 0, kv = 0, first_token = 0;
+  } parts;
+  Bytes lacks{};  ///< the most that a request refused as `memory` lacked
 };
+
+/// The parts of one answer's TTFT, to the nanosecond. Of a prompt in several passes `wait` counts
+/// the time between them, too.
+struct TtftParts {
+  Duration network{}, decision{}, wait{}, compute{}, hop{}, kv{}, first_token{};
+  [[nodiscard]] Duration sum() const {
+    return network + decision + wait + compute + hop + kv + first_token;
+  }
+};
+[[nodiscard]] TtftParts ttft_parts(const Decision& decision);
 
 /// `iterations`: of a backlog's stretch; nullopt, an open loop: as many as it takes until the last
 /// request has arrived and the last prefill has ended.
@@ -49,5 +65,24 @@ struct Outcome {
                                           const std::vector<Served>& served,
                                           const std::vector<Decision>& decisions,
                                           std::optional<std::int64_t> iterations);
+
+/// What prefill in bubbles is worth beside GPUs of its own, in $.
+struct PrefillCost {
+  double gpu_hour = 0;
+  double gpus_saved = 0;             ///< GPUs that would answer the same prompts, always busy
+  double training_delay = 0;         ///< all GPUs of training, for as long as it is delayed
+  double per_million_bubbles = 0;    ///< training's delay over 10^6 tokens that were answered
+  double per_million_dedicated = 0;  ///< GPUs of their own, always busy
+  double break_even_price = 0;       ///< of 10^6 tokens: from there on they pay for the delay
+};
+
+/// nullopt: nothing was answered. `wall`: of the stretch; `delay`: of training in it.
+[[nodiscard]] std::optional<PrefillCost> prefill_cost(const std::vector<Served>& served,
+                                                      const std::vector<Decision>& decisions,
+                                                      int gpus, double gpu_hour, Duration wall,
+                                                      Duration delay);
+
+/// $ per GPU and hour, the mean over training's GPUs; nullopt where a datacenter has no price.
+[[nodiscard]] std::optional<double> gpu_hour_of(const Scenario& scenario);
 
 }  // namespace longhaul::prefill

@@ -8,7 +8,11 @@
 
 #include "base/listed_enum.hpp"
 #include "prefill/free_time.hpp"
+#include "prefill/pipeline_search.hpp"
 #include "prefill/pipelines.hpp"
+#include "prefill/prompt/kv_link.hpp"
+#include "prefill/prompt/memory_over_time.hpp"
+#include "prefill/prompt/prefix_cache.hpp"
 #include "prefill/requests.hpp"
 #include "scenario/scenario.hpp"
 
@@ -16,15 +20,25 @@ namespace longhaul::prefill {
 
 /// How a request is placed: BubbleTea's, the earliest start over all pipelines, ties to the lowest;
 /// or ours, which of pipelines that start it equally early takes the one whose bubble it fills best
-/// and which fills bubbles from a backlog as fully as it can.
-#define LONGHAUL_PLACEMENT_POLICIES(X) X(best_fit, "best-fit") X(earliest, "earliest")
+/// and which fills bubbles from a backlog as fully as it can. `careless` is there to do harm: the
+/// earliest time at which a GPU is idle, however short the bubble is.
+#define LONGHAUL_PLACEMENT_POLICIES(X) \
+  X(best_fit, "best-fit") X(earliest, "earliest") X(careless, "careless")
 LONGHAUL_LISTED_ENUM(PlacementPolicy, LONGHAUL_PLACEMENT_POLICIES);
 
 /// Why a request was refused, in the order in which reasons are tried: its size is above the
-/// profile's last; no bubble could ever hold it; none that may be filled is left; its prefill would
-/// end later than slo_ttft.
+/// profile's last; no bubble could ever hold it; no GPU has memory for it; no decode rank of the
+/// datacenter has room for it; no bubble that may be filled is left; it would end later than
+/// slo_ttft.
 #define LONGHAUL_REFUSAL_REASONS(X) \
-  X(profile, "profile") X(too_long, "too_long") X(closed, "closed") X(slo, "slo")
+  X(profile, "profile")             \
+  X(too_long, "too_long")           \
+  X(memory, "memory")               \
+  X(decode, "decode")               \
+  X(closed, "closed")               \
+  X(slo,                            \
+    "sl"                            \
+    "o")
 LONGHAUL_LISTED_ENUM(RefusalReason, LONGHAUL_REFUSAL_REASONS);
 
 /// The answer to one request.
@@ -36,8 +50,22 @@ struct Decision {
   std::optional<RefusalReason> refused{};  ///< nullopt: placed
   std::int32_t pipeline = -1;              ///< Pipeline::number
   Duration start{}, end{};
-  Duration compute{};  ///< of all stages
-  Duration hops{};     ///< between stages
+  Duration compute{};  ///< of all stages: GPU time, of a pass that it shares its part by tokens
+  Duration hops{};     ///< between stages, of the last pass
+  std::vector<PlacedPass> passes{};  ///< empty: one pass of its own from `start` to `end`
+  bool unfinished = false;           ///< of a backlog: the stretch ended before its last pass
+  std::int32_t datacenter = 0;       ///< whose controller placed it
+  std::int32_t decode_rank = -1;     ///< which one of the datacenter; -1: none
+  bool waited_for_memory = false;    ///< some earlier start had too little
+  std::int64_t cached = 0;           ///< leading tokens whose keys and values were there already
+  Duration network{};                ///< to the datacenter and back
+  Duration kv{};                     ///< from `end` to the last key and value at the decode rank
+  Duration first_token{};            ///< from there
+  Bytes lacks{};                     ///< refused as `memory`: more than a GPU has
+
+  [[nodiscard]] bool is_done() const { return !refused && !unfinished; }
+  /// From its arrival to its first token.
+  [[nodiscard]] Duration ttft() const { return end + kv + first_token - arrival + network / 2; }
 };
 
 /// One served model and the GPUs that hold it.
@@ -51,36 +79,71 @@ struct Served {
 /// The model that a request names. Throws Error that names the nearest where there is none.
 [[nodiscard]] std::size_t served_index(const Request& request, const std::vector<Served>& served);
 
+/// What a controller keeps account of beside the time of GPUs; what is left out counts nothing.
+struct ControllerMeans {
+  std::optional<MemoryOverTime> memory{};
+  std::optional<KvLink> link{};  ///< of the models that have a `decode`
+  KvSending sending = KvSending::layerwise;
+  int decode_ranks = 0;
+  std::optional<PrefixCache> cache{};
+  std::int32_t datacenter = 0;
+};
+
 /// BubbleTea's controller of one datacenter, or of all: it answers requests in the order of their
 /// arrival, each at once, and never changes an answer.
 class Controller {
 public:
   Controller(const IterationBubbles& iteration, std::vector<Served> served, PlacementPolicy policy,
-             FillRange range = {});
+             FillRange range = {}, ControllerMeans means = {});
 
-  /// Places the request or says no. Arrivals must not go back.
-  [[nodiscard]] Decision decide(const Request& request);
+  /// Places the request or says no. Arrivals must not go back. `network`: of a way to the
+  /// datacenter and back.
+  [[nodiscard]] Decision decide(const Request& request, Duration network = {});
+  /// The same answer, without keeping it; keys and values are left out of it.
+  [[nodiscard]] Decision predict(const Request& request, Duration network = {});
   [[nodiscard]] const std::vector<Served>& served() const { return served_; }
+  [[nodiscard]] const ControllerMeans& means() const { return means_; }
 
 private:
   struct Choice {
     std::size_t pipeline = 0;
-    Duration start{};
+    Duration start{}, end{};
     Duration left{};  ///< of the gap of the first stage
+    bool waited_for_memory = false;
+    std::vector<PlacedPass> passes{};
+  };
+  /// A request as one model serves it.
+  struct Asked {
+    const Served* served = nullptr;
+    std::int64_t context = 0, tokens = 0;
+    Duration whole{};
+    Duration from{};
   };
 
-  [[nodiscard]] std::optional<Duration> earliest_on(FreeTime& free, const ServedModel& model,
-                                                    const Pipeline& pipeline, Duration whole,
-                                                    Duration from, Duration limit) const;
-  [[nodiscard]] std::optional<Choice> choose(const Served& served, Duration whole, Duration from);
-  [[nodiscard]] bool could_hold(std::size_t model, Duration whole);
-  void take(const Served& served, const Choice& choice, Duration whole);
+  [[nodiscard]] std::optional<Choice> on_pipeline(FreeTime& free, const Asked& asked,
+                                                  std::size_t pipeline, Duration limit);
+  [[nodiscard]] std::optional<Choice> carelessly(const Asked& asked, std::size_t pipeline,
+                                                 Duration limit);
+  [[nodiscard]] bool is_better(const Choice& a, const Choice& b) const;
+  [[nodiscard]] std::optional<Choice> choose(const Asked& asked, const std::vector<bool>& without);
+  [[nodiscard]] std::optional<Choice> choose_within_memory(Asked asked);
+  [[nodiscard]] bool has_memory(const Asked& asked, const Choice& choice) const;
+  [[nodiscard]] Bytes lacking_memory(const Asked& asked) const;
+  [[nodiscard]] bool could_hold(std::size_t model, const Asked& asked);
+  [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,
+                                                             Duration from);
+  [[nodiscard]] Decision answer(const Request& request, Duration network,
+                                std::optional<Choice>& choice, Asked& asked);
+  void take(const Asked& asked, const Choice& choice);
+  void send_keys(const Asked& asked, const Choice& choice, Decision& decision);
 
   std::vector<Served> served_;
   PlacementPolicy policy_;
   FreeTime free_;
   FreeTime empty_;                                             ///< nothing is ever placed in it
   std::vector<std::unordered_map<std::int64_t, bool>> holds_;  ///< by model and time
+  ControllerMeans means_;
+  std::vector<std::vector<Duration>> decoding_;  ///< by decode rank: when each place is free again
 };
 
 /// The answers to an open loop of requests, in order of arrival.
@@ -107,7 +170,9 @@ struct BacklogOptions {
 /// `earliest`: requests in strict order, each placed as it arrives; a place is free as soon as one
 /// starts. `best_fit`: as a bubble opens, the waiting requests that fill it best are chosen, the
 /// oldest first of equally full choices. One that fits into what is left of a bubble, and sees a
-/// later one placed there, is passed over; after `patience` times it goes first.
+/// later one placed there, is passed over; after `patience` times it goes first. With chunks or
+/// batches as PassFiller says; with several stages or models in strict order, too, each where it
+/// ends earliest or fits best.
 [[nodiscard]] std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                                   const std::vector<Served>& served,
                                                   const std::vector<Request>& file,

@@ -121,6 +121,33 @@ std::int64_t json_number(const CsvLine& line, const nlohmann::json& json, const 
   return found->get<std::int64_t>();
 }
 
+/// A text of a JSON line; empty where it is left out.
+std::string json_text(const CsvLine& line, const nlohmann::json& json, const char* key,
+                      const char* advice) {
+  const auto named = json.find(key);
+  if (named == json.end()) return {};
+  if (!named->is_string()) line.refuse("\"{}\" is no text. {}.", key, advice);
+  return named->get<std::string>();
+}
+
+/// What a line may say beside its arrival, its tokens and its model.
+void add_optional_keys(const CsvLine& line, const nlohmann::json& json, Request& request) {
+  request.region = json_text(line, json, "region", "Write it as \"azure:eastus\"");
+  if (json.contains("takes_ns")) {
+    const std::int64_t takes = json_number(line, json, "takes_ns");
+    if (takes < 1) line.refuse("\"takes_ns\" = {} is no time. Give 1 or more.", takes);
+    request.takes = Duration{takes};
+  }
+  const auto hashes = json.find("hash_ids");
+  if (hashes == json.end()) return;
+  if (!hashes->is_array()) line.refuse("\"hash_ids\" is no list. Write [46, 47, 48].");
+  for (const nlohmann::json& hash : *hashes) {
+    if (!hash.is_number_integer())
+      line.refuse("\"hash_ids\" has {}, which is no whole number. Give one.", shown(hash.dump()));
+    request.hash_ids.push_back(hash.get<std::int64_t>());
+  }
+}
+
 std::vector<Request> parse_json_lines(std::string_view text, const std::string& name) {
   constexpr std::int64_t kMs = 1'000'000;
   std::vector<Request> requests;
@@ -142,13 +169,9 @@ std::vector<Request> parse_json_lines(std::string_view text, const std::string& 
     if (arrival < 0 || arrival > kLatest / kMs)
       line.refuse("\"timestamp\" = {} is out of range (ms from 0 to {}). Check it.", arrival,
                   kLatest / kMs);
-    std::string model;
-    if (const auto named = json.find("model"); named != json.end()) {
-      if (!named->is_string()) line.refuse("\"model\" is no text. Name a [[prefill]].");
-      model = named->get<std::string>();
-    }
-    add_request(line, arrival * kMs, json_number(line, json, "input_length"), std::move(model),
-                requests);
+    add_request(line, arrival * kMs, json_number(line, json, "input_length"),
+                json_text(line, json, "model", "Name a [[prefill]]"), requests);
+    add_optional_keys(line, json, requests.back());
   }
   return requests;
 }

@@ -15,7 +15,10 @@ struct Request {
   std::int64_t id = 0;  ///< from 0 in the file's order; of a copy further on
   Duration arrival{};   ///< since the begin of an iteration
   std::int64_t tokens = 0;
-  std::string model{};  ///< of [[prefill]]; empty: the first
+  std::string model{};   ///< of [[prefill]]; empty: the first
+  std::string region{};  ///< where it comes from: "azure:eastus"; empty: at hand everywhere
+  std::vector<std::int64_t> hash_ids{};  ///< of its leading blocks of tokens
+  std::optional<Duration> takes{};  ///< what its prefill really takes; nullopt: by the estimate
   friend bool operator==(const Request&, const Request&) = default;
 };
 

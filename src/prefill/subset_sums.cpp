@@ -59,8 +59,9 @@ Fill fullest(std::span<const Duration> lengths, Duration room) {
   std::bitset<kFillGrains * 2> reached;
   std::array<std::int32_t, kFillGrains * 2> last{};  // of each sum: the length that first gave it
   reached[0] = true;
+  // Rounded down: a sum of the right number of grains may be too long, and is checked.
   const auto step_of = [&](Duration length) {
-    return to_size((length + grain - Duration{1}) / grain);
+    return std::max<std::size_t>(1, to_size(length / grain));
   };
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const std::size_t step = step_of(lengths[i]);
@@ -72,13 +73,17 @@ Fill fullest(std::span<const Duration> lengths, Duration room) {
       reached[sum] = true;
     }
   }
-  std::size_t sum = grains;
-  while (!reached[sum]) --sum;
-  while (sum > 0) {
-    const auto i = static_cast<std::size_t>(last[sum]);
-    fill.chosen.push_back(i);
-    fill.sum += lengths[i];
-    sum -= step_of(lengths[i]);
+  for (std::size_t most = grains; most > 0; --most) {
+    if (!reached[most]) continue;
+    Fill found;
+    for (std::size_t sum = most; sum > 0; sum -= step_of(lengths[found.chosen.back()])) {
+      const auto i = static_cast<std::size_t>(last[sum]);
+      found.chosen.push_back(i);
+      found.sum += lengths[i];
+    }
+    if (found.sum > room) continue;
+    fill = std::move(found);
+    break;
   }
   std::ranges::sort(fill.chosen);
   return fill;

@@ -31,8 +31,7 @@ struct Fill {
   std::vector<std::size_t> chosen{};  ///< positions, ascending
 };
 /// The fullest choice of `lengths`, each at most once, that is at most `room`: sums are told apart
-/// to room / 4096, rounded up, so that the choice always fits. Of equally full ones that of the
-/// lengths that stand first.
+/// to room / 4096. Of equally full ones that of the lengths that stand first.
 [[nodiscard]] Fill fullest(std::span<const Duration> lengths, Duration room);
 
 }  // namespace longhaul::prefill

@@ -40,7 +40,8 @@ TEST(ParseRequests, TakesJsonLinesInMilliseconds) {
       "{\"timestamp\": 0, \"input_length\": 6758, \"output_length\": 500, \"hash_ids\": [0, 1]}\n\n"
       "{\"timestamp\": 27, \"input_length\": 12, \"model\": \"small\"}\n",
       "r");
-  EXPECT_THAT(requests, ElementsAre(Request{0, 0ns, 6758}, Request{1, 27ms, 12, "small"}));
+  EXPECT_THAT(requests,
+              ElementsAre(Request{0, 0ns, 6758, "", "", {0, 1}}, Request{1, 27ms, 12, "small"}));
 }
 
 TEST(ParseRequests, RefusesWithTheLine) {
@@ -55,6 +56,12 @@ TEST(ParseRequests, RefusesWithTheLine) {
               HasSubstr("r:3: the request arrives before the one above it"));
   EXPECT_THAT(refusal("{\"timestamp\": 0}\n"), HasSubstr("\"input_length\" is missing"));
   EXPECT_THAT(refusal("{\"timestamp\": -1, \"input_length\": 3}\n"), HasSubstr("out of range"));
+  EXPECT_THAT(refusal("{\"timestamp\": 0, \"input_length\": 3, \"hash_ids\": 1}\n"),
+              HasSubstr("\"hash_ids\" is no list"));
+  EXPECT_THAT(refusal("{\"timestamp\": 0, \"input_length\": 3, \"takes_ns\": 0}\n"),
+              HasSubstr("is no time"));
+  EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n2023-01-01 00:00:00,100000000000000000000\n"),
+              HasSubstr("r:2: \"100000000000000000000\" is no number of tokens"));
   EXPECT_THAT(refusal("{not json\n"), HasSubstr("r:1: \"{not json\" is no JSON object"));
 }
 

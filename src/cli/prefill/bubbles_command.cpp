@@ -20,11 +20,13 @@ using nlohmann::ordered_json;
 
 SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
                             Arrangement arrangement) {
-  const Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
+  Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
+  OpTimes times = sim::simulate(plan);
   Timeline timeline;
-  plan::append_rows(timeline, plan, sim::simulate(plan), 0);
-  return {schedule, prefill::find_bubbles(timeline.rows, scenario.training_ranks()),
-          scenario.parallel.cell.value_or(plan.cell)};
+  plan::append_rows(timeline, plan, times, 0);
+  const int cell = scenario.parallel.cell.value_or(plan.cell);
+  return {schedule, prefill::find_bubbles(timeline.rows, scenario.training_ranks()), cell,
+          std::move(plan), std::move(times)};
 }
 
 ordered_json or_null(std::int64_t op) { return op < 0 ? ordered_json{} : ordered_json(op); }
@@ -94,6 +96,9 @@ std::string bubbles_text(const std::vector<SimulatedBubbles>& all, TableWidth wi
 }
 
 Answer bubbles_command(const Options& options) {
+  if (!options.trace.empty()) return measured_bubbles_command(options);
+  if (options.files.empty())
+    fail("bubbles: a file is missing. Name a scenario (.toml), or a trace with --trace.");
   const Scenario scenario = scenario_of(options);
   const std::vector<SimulatedBubbles> all = simulated_bubbles(options, scenario);
   if (!options.json)

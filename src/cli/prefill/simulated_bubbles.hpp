@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "cli/command/commands.hpp"
+#include "plan/plan.hpp"
 #include "prefill/bubbles.hpp"
 #include "schedule/schedule.hpp"
+#include "trace/timeline/timeline.hpp"
 
 namespace longhaul::cli {
 
@@ -14,6 +16,8 @@ struct SimulatedBubbles {
   Schedule schedule;
   prefill::IterationBubbles iteration;
   int cell = 1;  ///< C, pipelines of a DP-cell: parallel.cell, or the schedule's
+  Plan plan;
+  OpTimes times;  ///< of one iteration of it
 };
 
 /// Of every schedule that was asked for. Throws Error where one is refused.
@@ -23,5 +27,8 @@ struct SimulatedBubbles {
 /// Bubbles of a table, as text and JSON of `longhaul bubbles`.
 [[nodiscard]] std::string bubbles_text(const std::vector<SimulatedBubbles>& all, TableWidth width);
 [[nodiscard]] nlohmann::ordered_json bubbles_json(const SimulatedBubbles& bubbles);
+
+/// `longhaul bubbles --trace RUN`: those of measured rows, and how far the prediction was off.
+[[nodiscard]] Answer measured_bubbles_command(const Options& options);
 
 }  // namespace longhaul::cli

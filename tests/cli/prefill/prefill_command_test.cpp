@@ -66,8 +66,12 @@ TEST_F(PrefillCommand, PlacesEachRequestOrSaysWhyNot) {
   EXPECT_DOUBLE_EQ(json["utilisation"]["total"].get<double>(), 1450.0 / 1800);
   EXPECT_EQ(json["utilisation"]["useful"], nullptr);
   EXPECT_EQ(json["ttft_ns"]["max"], 280'000'000);
-  EXPECT_EQ(json["ttft_parts_ns"]["kv"], nullptr);
-  EXPECT_EQ(json["training_delay"], nullptr);
+  EXPECT_EQ(json["ttft_parts_ns"]["kv"], 0) << "without decode";
+  EXPECT_EQ(json["training_delay"]["total_ns"], 0);
+  double parts = 0;
+  for (const auto& [part, time] : json["ttft_parts_ns"].items()) parts += time.get<double>();
+  EXPECT_DOUBLE_EQ(parts, (150e6 + 280e6) / 2);
+  EXPECT_LE(json["utilisation"]["total"], json["utilisation"]["bounds"]["flow"]);
 }
 
 TEST_F(PrefillCommand, FillsFromABacklog) {
@@ -76,6 +80,35 @@ TEST_F(PrefillCommand, FillsFromABacklog) {
   EXPECT_THAT(found.out, HasSubstr("a backlog of 3, 4 iterations"));
   EXPECT_THAT(found.out, HasSubstr("too_long"));
   EXPECT_THAT(found.out, HasSubstr("without a model its memory counts nothing"));
+}
+
+TEST_F(PrefillCommand, ChoosesTheScheduleThatIsWorthMost) {
+  const std::string long_prompts =
+      directory_.write("long.jsonl", "{\"timestamp\": 0, \"input_length\": 150}\n");
+  const Outcome found =
+      longhaul_run({"prefill", scenario_, "--schedule", "1f1b,gpipe", "--requests", long_prompts,
+                    "--backlog", "8", "--objective", "value", "--prefill-price", "1", "--set",
+                    "prefill.guard=0ms", "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_EQ(found.json()["value"]["chosen"], "gpipe");
+  const auto schedules = found.json()["schedules"];
+  EXPECT_DOUBLE_EQ(schedules[0]["utilisation"]["total"].get<double>(), 1650.0 / 1800);
+  EXPECT_DOUBLE_EQ(schedules[1]["utilisation"]["total"].get<double>(), 1);
+}
+
+TEST_F(PrefillCommand, ServesFromTheDatacenterWithItsDecodeRank) {
+  const std::string decode =
+      read_text_file(scenario_) + "model = \"llama3-8b\"\ndecode = {rate = \"100Gbps\"}\n";
+  scenario_ = directory_.write("without.toml", decode);
+  EXPECT_THAT(run({"--requests", requests_}).err,
+              HasSubstr("datacenter a serves and has no decode rank"));
+  scenario_ = directory_.write("decode.toml",
+                               decode + "[[service]]\nrole = \"decode\"\ndatacenter = \"a\"\n");
+  const Outcome found = run({"--requests", requests_, "--kv", "whole", "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  // 131,072 bytes a token at 100 Gbps, of 100 and 150 tokens.
+  const double kv = found.json()["schedules"][0]["ttft_parts_ns"]["kv"];
+  EXPECT_NEAR(kv, 131'072 * 8.0 / 100 * 125, 1);
 }
 
 TEST_F(PrefillCommand, RefusesWhatDoesNotFit) {
@@ -94,6 +127,11 @@ TEST_F(PrefillCommand, RefusesWhatDoesNotFit) {
   EXPECT_THAT(said({"--requests", requests_, "--window", "5s,1s"}),
               HasSubstr("ends before it begins"));
   EXPECT_THAT(said({"--requests", requests_, "--rate", "no"}), HasSubstr("--rate"));
+  EXPECT_THAT(said({"--requests", requests_, "--objective", "value"}),
+              HasSubstr("--prefill-price is missing"));
+  EXPECT_THAT(said({"--requests", requests_, "--signals", "non"}), HasSubstr("--signals"));
+  EXPECT_THAT(said({"--requests", requests_, "--set", "prefill.prefix_cache=1MiB"}),
+              HasSubstr("needs prefill.model"));
   EXPECT_THAT(said({"--requests", requests_, "--set", "prefill.stages=2"}),
               HasSubstr("prefill.stages = 2 is more than the 1 DP-cells"));
   EXPECT_THAT(said({"--requests", directory_.path("none.csv")}), HasSubstr("none.csv"));

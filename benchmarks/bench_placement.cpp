@@ -1,0 +1,116 @@
+// How long does a decision on a prompt take, from 12 to 100,000 GPUs, each with bubbles of its own?
+#include <algorithm>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "harness/environment/kernel_main.hpp"
+#include "prefill/gap_index.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using prefill::Bubble;
+using prefill::GapIndex;
+using prefill::IterationBubbles;
+
+constexpr Duration kPeriod = 3500ms;
+constexpr std::int64_t kRequests = 1'000'000;
+constexpr double kLoad = 0.5;  // of the idle time
+
+/// Half of the time idle, in bubbles of 20 to 180 ms, those of each GPU at times of their own.
+IterationBubbles own_bubbles(int gpus) {
+  Random random{1};
+  IterationBubbles iteration{.period = kPeriod, .gpus = gpus, .bubbles = {}};
+  for (std::int32_t rank = 0; rank < gpus; ++rank) {
+    Duration time{random.between(0, 100'000'000)};
+    while (time < kPeriod - 400ms) {
+      const Duration length{random.between(20'000'000, 180'000'000)};
+      iteration.bubbles.push_back({rank, time, time + length});
+      time += length + Duration{random.between(20'000'000, 180'000'000)};
+    }
+  }
+  return iteration;
+}
+
+GapIndex index_of(const IterationBubbles& iteration) {
+  std::vector<std::int32_t> ranks;
+  for (std::int32_t rank = 0; rank < iteration.gpus; ++rank) ranks.push_back(rank);
+  return {iteration, ranks, 1ms, 5ms};
+}
+
+/// Times of prompts as in Azure's code trace: most short, some as long as a bubble.
+Duration prompt_time(Random& random) {
+  const double draw = random.uniform();
+  return Duration{10'000'000 + static_cast<std::int64_t>(140e6 * draw * draw)};
+}
+
+void place(benchmark::State& state) {
+  const IterationBubbles iteration = own_bubbles(static_cast<int>(state.range(0)));
+  Duration idle{};
+  for (const Bubble& bubble : iteration.bubbles) idle += bubble.length();
+  // A prompt takes 57 ms in the mean.
+  const double gap =
+      57e6 * static_cast<double>(kPeriod.count()) / (kLoad * static_cast<double>(idle.count()));
+  std::vector<Duration> times(kRequests);
+  std::int64_t opened = 0;
+  for (auto _ : state) {
+    GapIndex gaps = index_of(iteration);
+    Random random{2};
+    double arrival = 0;
+    for (Duration& time : times) {
+      arrival += 2 * gap * random.uniform();
+      const Duration length = prompt_time(random);
+      const TimePoint begin = now();
+      benchmark::DoNotOptimize(gaps.place(Duration{static_cast<std::int64_t>(arrival)}, length));
+      time = now() - begin;
+    }
+    opened = gaps.opened();
+  }
+  double sum = 0;
+  for (const Duration time : times) sum += static_cast<double>(time.count());
+  std::ranges::nth_element(times, times.begin() + kRequests * 99 / 100);
+  state.counters["mean_ns"] = sum / kRequests;  // with the clock, read twice
+  state.counters["p99_ns"] = static_cast<double>(times[kRequests * 99 / 100].count());
+  state.counters["bubbles"] = static_cast<double>(opened);
+}
+
+void upkeep(benchmark::State& state) {
+  const IterationBubbles iteration = own_bubbles(static_cast<int>(state.range(0)));
+  GapIndex gaps = index_of(iteration);
+  Duration time{};
+  const std::int64_t before = gaps.opened();
+  const TimePoint begin = now();
+  for (auto _ : state) gaps.advance(time += kPeriod);
+  state.counters["ns_a_bubble"] =
+      static_cast<double>((now() - begin).count()) /
+      static_cast<double>(std::max<std::int64_t>(1, gaps.opened() - before));
+}
+
+void clock_alone(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(now());
+}
+
+void check() {
+  IterationBubbles iteration{.period = 900ms, .gpus = 2, .bubbles = {}};
+  iteration.bubbles = {{0, 200ms, 500ms}, {1, 700ms, 1000ms}};
+  GapIndex gaps{iteration, {0, 1}, 0ms, 1ms};
+  harness::expect(gaps.place(250ms, 100ms)->start == 250ms, "the first bubble is open");
+  harness::expect(gaps.place(450ms, 100ms)->start == 700ms, "50 ms are too short");
+  harness::expect(gaps.place(450ms, 100ms)->start == 800ms, "behind the one before");
+  harness::expect(!gaps.place(450ms, 350ms), "no bubble is so long");
+}
+
+BENCHMARK(place)->Arg(12)->Arg(100)->Arg(1000)->Arg(10'000)->Arg(100'000)->Iterations(1);
+BENCHMARK(upkeep)->Arg(1000)->Arg(100'000);
+BENCHMARK(clock_alone);
+
+}  // namespace
+}  // namespace longhaul::bench
+
+int main(int argc, char** argv) {
+  return longhaul::harness::run_kernels(argc, argv, longhaul::bench::check);
+}

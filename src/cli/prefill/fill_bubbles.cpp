@@ -1,0 +1,171 @@
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "cli/prefill/filled_schedule.hpp"
+#include "plan/rows.hpp"
+#include "prefill/accounts/training_state.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+prefill::ControllerMeans means_of(const SimulatedBubbles& bubbles, const Scenario& scenario,
+                                  const PrefillInput& input) {
+  const auto served = prefill::served_models(scenario, bubbles.cell);
+  const Duration period = bubbles.iteration.period;
+  prefill::ControllerMeans means;
+  means.sending = input.sending;
+  means.memory.emplace(period, prefill::free_memory_steps(bubbles.schedule, scenario, bubbles.plan,
+                                                          bubbles.times, served));
+  means.link.emplace(period,
+                     prefill::interface_holds(bubbles.plan, bubbles.times, bubbles.iteration.gpus));
+  return means;
+}
+
+void fill_open_loop(const Scenario& scenario, const PrefillInput& input, FilledSchedule& filled) {
+  const SimulatedBubbles& bubbles = filled.bubbles;
+  prefill::InferenceController controller{
+      prefill::serving_sites(scenario, bubbles.cell, bubbles.iteration, input.policy, {},
+                             means_of(bubbles, scenario, input)),
+      input.regions, input.routing};
+  const TimePoint begin = now();
+  filled.decisions = prefill::place_open_loop(controller, input.requests);
+  filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
+  for (const prefill::ServingSite& site : controller.sites())
+    if (const auto& link = site.controller.means().link) filled.kv_delay += link->waited();
+}
+
+/// Do blocks, messages or prefills take other times than the plan and the estimates say?
+bool differs_from_plan(const Scenario& scenario, const PrefillInput& input,
+                       const plan::Weather& weather) {
+  if (scenario.run.noise > 0 || !scenario.run.stragglers.empty() || !weather.calm()) return true;
+  if (input.signals || input.policy == prefill::PlacementPolicy::careless) return true;
+  return std::ranges::any_of(scenario.served, [](const auto& model) { return model.noise > 0; }) ||
+         std::ranges::any_of(input.requests,
+                             [](const auto& each) { return each.takes.has_value(); });
+}
+
+/// What a pass of a request really takes: what its line says, or the estimate with noise.
+Duration real_time(const Scenario& scenario, const PrefillInput& input, std::int64_t id,
+                   Duration estimate) {
+  const auto size = std::ssize(input.requests);
+  const prefill::Request& request =
+      input.requests[static_cast<std::size_t>(input.backlog ? id % size : std::min(id, size - 1))];
+  if (request.takes && (input.backlog || request.id == id)) return *request.takes;
+  const double noise = scenario.served.front().noise;
+  if (noise == 0) return estimate;
+  Random random{derived_seed(scenario.run.seed, 0x70726566, static_cast<std::uint64_t>(id))};
+  return scaled(estimate, std::max(0.1, 1.0 + noise * random.normal()));
+}
+
+/// The bubbles of a run that was played, as one iteration.
+prefill::IterationBubbles played_bubbles(const prefill::PlayOutcome& played, int gpus) {
+  std::vector<TimelineRow> rows;
+  for (int rank = 0; rank < gpus; ++rank)
+    for (const prefill::PrefillSpan& block : played.blocks[at(rank)]) {
+      TimelineRow& row = rows.emplace_back();
+      row.rank = rank;
+      row.start_ns = block.start.count();
+      row.end_ns = block.end.count();
+    }
+  TimelineRow& last = rows.emplace_back();  // a run may end with a message
+  last.kind = RowKind::send;
+  last.end_ns = played.wall.count();
+  return prefill::find_bubbles(rows, gpus);
+}
+
+/// Plays the answers beside training with other times; outcome and idle time are of that run.
+void play(const Scenario& scenario, const PrefillInput& input, const plan::Weather& weather,
+          FilledSchedule& filled) {
+  const SimulatedBubbles& bubbles = filled.bubbles;
+  const int gpus = bubbles.iteration.gpus;
+  const auto served = prefill::served_models(scenario, bubbles.cell);
+  prefill::PlayedTimes times;
+  times.block_factor = [&](OpId op, DeviceId device, int iteration) {
+    return plan::block_time_factor(scenario.run, device, op, iteration);
+  };
+  times.prefill_time = [&](std::int64_t id, Duration estimate) {
+    return real_time(scenario, input, id, estimate);
+  };
+  times.weather = weather.calm() ? nullptr : &weather;
+  prefill::PlayOptions options{.signals = input.signals.value_or(prefill::Signals::both),
+                               .overrun = input.overrun,
+                               .careless = input.policy == prefill::PlacementPolicy::careless,
+                               .iterations = filled.outcome.iterations};
+  const prefill::TrainingGraph graph{bubbles.plan, bubbles.times, gpus};
+  prefill::PlayOutcome played =
+      prefill::play_prefills(graph, served, filled.decisions, times, options);
+  filled.decisions = played.decisions;
+  const prefill::IterationBubbles real = played_bubbles(played, gpus);
+  const std::int64_t iterations = filled.outcome.iterations;
+  filled.outcome = prefill::summarize_decisions(real, served, filled.decisions, 1);
+  filled.outcome.iterations = iterations;
+  prefill::Utilisation& share = filled.outcome.utilisation;
+  share.prefill = static_cast<double>(played.filled.count()) /
+                  (static_cast<double>(played.wall.count()) * gpus);
+  share.total = share.training + share.prefill;
+  filled.idle =
+      prefill::idle_by_cause({real, served, filled.decisions, 1, input.backlog.has_value(),
+                              played.prefills, played.declined_idle});
+  filled.played = std::move(played);
+}
+
+}  // namespace
+
+ScheduleValue schedule_value(const Scenario& scenario, const std::vector<FilledSchedule>& all,
+                             double price) {
+  constexpr double kAssumedGpuHour = 2;  // $
+  const auto given = prefill::gpu_hour_of(scenario);
+  ScheduleValue value{
+      .gpu_hour = given.value_or(kAssumedGpuHour), .is_assumed = !given, .per_second = {}};
+  Duration fastest = Duration::max();
+  for (const FilledSchedule& each : all) fastest = std::min(fastest, each.bubbles.iteration.period);
+  for (const FilledSchedule& each : all) {
+    const prefill::IterationBubbles& iteration = each.bubbles.iteration;
+    const double wall = each.played ? static_cast<double>(each.played->wall.count())
+                                    : static_cast<double>(iteration.period.count()) *
+                                          static_cast<double>(each.outcome.iterations);
+    const double of_iteration =
+        iteration.gpus * value.gpu_hour * static_cast<double>(fastest.count()) / 3.6e12;
+    value.per_second.push_back((static_cast<double>(each.outcome.iterations) * of_iteration +
+                                static_cast<double>(each.outcome.tokens_served) * price / 1e6) *
+                               1e9 / wall);
+  }
+  value.chosen = static_cast<std::size_t>(std::ranges::max_element(value.per_second) -
+                                          value.per_second.begin());
+  return value;
+}
+
+FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
+                            const PrefillInput& input) {
+  FilledSchedule filled{.bubbles = std::move(bubbles)};
+  const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
+  const auto served = prefill::served_models(scenario, filled.bubbles.cell);
+  std::optional<std::int64_t> iterations;
+  if (input.backlog) {
+    const TimePoint begin = now();
+    iterations = input.backlog->iterations;
+    filled.decisions =
+        prefill::place_backlog(iteration, served, input.requests, input.policy, *input.backlog);
+    filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
+  } else {
+    fill_open_loop(scenario, input, filled);
+  }
+  filled.outcome = prefill::summarize_decisions(iteration, served, filled.decisions, iterations);
+  filled.idle = prefill::idle_by_cause(iteration, served, filled.decisions,
+                                       filled.outcome.iterations, input.backlog.has_value());
+  const auto waiting = input.backlog ? std::optional{input.backlog->waiting} : std::nullopt;
+  filled.bounds = prefill::utilisation_bounds(iteration, served, input.requests, waiting,
+                                              filled.outcome.iterations);
+  const plan::Weather weather{filled.bubbles.plan, scenario};
+  if (differs_from_plan(scenario, input, weather)) play(scenario, input, weather, filled);
+  const Duration wall =
+      filled.played ? filled.played->wall
+                    : iteration.period * std::max<std::int64_t>(1, filled.outcome.iterations);
+  if (const auto price = prefill::gpu_hour_of(scenario))
+    filled.cost = prefill::prefill_cost(served, filled.decisions, iteration.gpus, *price, wall,
+                                        filled.played ? filled.played->delay : Duration{});
+  return filled;
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command/commands.hpp"
+#include "cli/prefill/simulated_bubbles.hpp"
+#include "prefill/accounts/idle_causes.hpp"
+#include "prefill/bounds.hpp"
+#include "prefill/inference_controller.hpp"
+#include "prefill/outcome.hpp"
+#include "prefill/play/play.hpp"
+
+namespace longhaul::cli {
+
+/// What is offered, and how it is placed.
+struct PrefillInput {
+  std::vector<prefill::Request> requests;  ///< of a backlog, the file
+  prefill::PlacementPolicy policy = prefill::PlacementPolicy::best_fit;
+  std::optional<prefill::BacklogOptions> backlog;
+  prefill::KvSending sending = prefill::KvSending::layerwise;
+  prefill::Routing routing = prefill::Routing::ttft;
+  scenario::RegionTable regions;
+  std::optional<prefill::Signals> signals;
+  prefill::Overrun overrun = prefill::Overrun::finish;
+  bool by_value = false;        ///< --objective value
+  std::optional<double> price;  ///< $ of 10^6 tokens
+  std::string load;             ///< in words
+};
+[[nodiscard]] PrefillInput read_prefill_input(const PrefillArguments& typed,
+                                              const Scenario& scenario);
+
+/// A schedule whose bubbles were filled.
+struct FilledSchedule {
+  SimulatedBubbles bubbles;
+  prefill::Outcome outcome{};
+  prefill::UtilisationBounds bounds{};
+  prefill::IdleTimes idle{};
+  std::vector<prefill::Decision> decisions{};
+  Duration kv_delay{};  ///< what training's messages waited for keys and values
+  std::optional<prefill::PlayOutcome> played{};  ///< where times differ from plan and estimate
+  std::optional<prefill::PrefillCost> cost{};    ///< where GPUs have a price
+  Duration placement{};                          ///< of this program's time, for each decision
+};
+[[nodiscard]] FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
+                                          const PrefillInput& input);
+
+/// --objective value: what a second of a schedule is worth, in $: iterations, each worth the GPUs
+/// of the fastest schedule for its time, and prompt tokens.
+struct ScheduleValue {
+  double gpu_hour = 0;
+  bool is_assumed = false;         ///< the scenario gives no price
+  std::vector<double> per_second;  ///< by schedule
+  std::size_t chosen = 0;          ///< the largest; of equal ones the first
+};
+[[nodiscard]] ScheduleValue schedule_value(const Scenario& scenario,
+                                           const std::vector<FilledSchedule>& all, double price);
+
+[[nodiscard]] nlohmann::ordered_json filled_json(const FilledSchedule& filled);
+
+}  // namespace longhaul::cli

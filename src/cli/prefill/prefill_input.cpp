@@ -1,0 +1,140 @@
+#include <charconv>
+
+#include "base/program/arguments.hpp"
+#include "base/program/option_values.hpp"
+#include "base/text_file.hpp"
+#include "base/unit_text.hpp"
+#include "cli/prefill/filled_schedule.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+constexpr int kMostWaiting = 1'000'000;
+constexpr int kMostCopies = 100'000;
+
+/// A positive number, as a rate.
+double positive_number(const char* option, const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || stopped != end || !(value >= 1e-6 && value <= 1e9))
+    fail("{}: \"{}\" is no number from 0.000001 to 1e9. Give one.", option, text);
+  return value;
+}
+
+/// "FROM,TO"; either may be left out.
+void read_window(const std::string& text, prefill::LoadOptions& load) {
+  const std::vector<std::string> ends = longhaul::words_of(text, ',');
+  if (ends.size() != 2) fail("--window: \"{}\" is no window. Write FROM,TO, as in 60s,120s.", text);
+  const auto time = [](const std::string& word) -> std::optional<Duration> {
+    if (word.empty()) return std::nullopt;
+    try {
+      return parse_duration(word);
+    } catch (const Error& error) {
+      fail("--window: {}", error.what());
+    }
+  };
+  load.window_from = time(ends[0]);
+  load.window_to = time(ends[1]);
+  if (load.window_to && *load.window_to <= load.window_from.value_or(Duration{}))
+    fail("--window: {} ends before it begins. Write FROM,TO.", text);
+}
+
+prefill::LoadOptions load_options(const PrefillArguments& typed) {
+  prefill::LoadOptions load;
+  if (!typed.window.empty()) read_window(typed.window, load);
+  if (!typed.copies.empty()) load.copies = whole_number("--copies", typed.copies, 1, kMostCopies);
+  if (!typed.rate.empty()) load.rate = positive_number("--rate", typed.rate);
+  if (!typed.poisson.empty()) load.poisson = positive_number("--poisson", typed.poisson);
+  if (load.poisson && load.rate != 1)
+    fail("--rate: it has no effect with --poisson (whose arrivals are drawn). Leave one out.");
+  return load;
+}
+
+prefill::BacklogOptions backlog_options(const PrefillArguments& typed, const Scenario& scenario) {
+  for (const auto& [option, value] : {std::pair{"--rate", &typed.rate},
+                                      {"--copies", &typed.copies},
+                                      {"--poisson", &typed.poisson}})
+    if (!value->empty())
+      fail("{}: it has no effect with --backlog (a queue that never empties). Leave one out.",
+           option);
+  prefill::BacklogOptions backlog;
+  backlog.waiting = whole_number("--backlog", typed.backlog, 1, kMostWaiting);
+  backlog.iterations = scenario.run.iterations;
+  if (!typed.patience.empty())
+    backlog.patience = whole_number("--patience", typed.patience, 0, kMostWaiting);
+  return backlog;
+}
+
+}  // namespace
+
+PrefillInput read_prefill_input(const PrefillArguments& typed, const Scenario& scenario) {
+  if (typed.requests.empty())
+    fail("prefill: --requests is missing (who asks for what). Name a trace (.csv or .jsonl).");
+  PrefillInput input;
+  if (!typed.policy.empty())
+    input.policy = choice<prefill::PlacementPolicy>("--policy", typed.policy);
+  if (!typed.kv.empty()) input.sending = choice<prefill::KvSending>("--kv", typed.kv);
+  if (!typed.route.empty()) input.routing = choice<prefill::Routing>("--route", typed.route);
+  if (!typed.signals.empty()) input.signals = choice<prefill::Signals>("--signals", typed.signals);
+  if (!typed.overrun.empty()) input.overrun = choice<prefill::Overrun>("--overrun", typed.overrun);
+  if (!typed.objective.empty() && typed.objective != "value")
+    fail("--objective: there is no \"{}\". {}", typed.objective,
+         suggestion(typed.objective, std::vector<std::string>{"value"}));
+  input.by_value = !typed.objective.empty();
+  if (!typed.price.empty()) input.price = positive_number("--prefill-price", typed.price);
+  if (input.price && !input.by_value)
+    fail("--prefill-price: it has no effect without --objective value. Add that, or leave it out.");
+  if (input.by_value && !input.price)
+    fail("--objective value: --prefill-price is missing ($ of 10^6 prompt tokens). Give it.");
+  input.regions = typed.regions.empty() ? scenario::RegionTable::built_in()
+                                        : scenario::RegionTable::load(typed.regions);
+  if (!typed.backlog.empty()) input.backlog = backlog_options(typed, scenario);
+  if (!input.backlog && !typed.patience.empty())
+    fail("--patience: it has no effect without --backlog (no one is passed over). Leave it out.");
+  if (input.backlog && !typed.patience.empty() &&
+      input.policy == prefill::PlacementPolicy::earliest)
+    fail("--patience: earliest passes no one over. Leave it out.");
+  prefill::LoadOptions load = load_options(typed);
+  load.seed = scenario.run.seed;
+  input.requests = prefill::offered_load(
+      prefill::parse_requests(read_text_file(typed.requests), typed.requests), load);
+  if (input.requests.empty())
+    fail("--window: no request of {} arrives in it. Widen it.", typed.requests);
+  input.load = input.backlog ? fmt::format("a backlog of {}, {} iterations", input.backlog->waiting,
+                                           input.backlog->iterations)
+                             : fmt::format("an open loop of {} requests", input.requests.size());
+  return input;
+}
+
+void add_prefill_options(Arguments& command, PrefillArguments& arguments) {
+  command.option("--requests", arguments.requests, "Azure's trace (.csv), or JSON lines");
+  command.option("--policy", arguments.policy,
+                 "best-fit (default); earliest: BubbleTea's; careless");
+  command.option("--rate", arguments.rate, "so many times as fast as the trace");
+  command.option("--copies", arguments.copies, "of the trace, laid over each other, shifted");
+  command.option("--window", arguments.window, "FROM,TO: its arrivals from FROM to before TO");
+  command.option("--poisson", arguments.poisson, "requests a second, instead of its arrivals");
+  command.option("--backlog", arguments.backlog,
+                 "so many requests always wait, the file over and over, for run.iterations");
+  command.option("--patience", arguments.patience,
+                 "how often best-fit passes a request of a backlog over (default 256)");
+  command.option("--kv", arguments.kv,
+                 "layerwise (default): keys and values leave while later layers compute; whole");
+  command.option("--route", arguments.route,
+                 "the datacenter of the least time to first token (ttft, default), or the nearest");
+  command.option("--regions", arguments.regions,
+                 "a table (.csv) of round trips between regions, instead of the built-in one");
+  command.option(
+      "--signals", arguments.signals,
+      "what ranks go by where times differ from the plan: plan, signals, both (default)");
+  command.option(
+      "--overrun", arguments.overrun,
+      "of a prefill that a block waits for: finish (default), or kill at the next layer");
+  command.option("--objective", arguments.objective,
+                 "value: the schedule whose iterations and prompts are worth most");
+  command.option("--prefill-price", arguments.price, "$ of 10^6 prompt tokens");
+  command.option("--placements-out", arguments.placements_out, "a file (.csv) of all answers");
+}
+
+}  // namespace longhaul::cli

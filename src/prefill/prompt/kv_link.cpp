@@ -1,0 +1,77 @@
+#include "prefill/prompt/kv_link.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+
+namespace longhaul::prefill {
+
+KvLink::KvLink(Duration period, std::vector<std::vector<InterfaceHold>> holds)
+    : period_{period}, holds_{std::move(holds)}, free_(holds_.size()) {}
+
+/// The end of a slice that may leave from `from` on, on an interface that training holds first.
+Duration KvLink::send_slice(std::int32_t rank, Duration from, Duration length) {
+  const auto& holds = holds_[at(rank)];
+  if (holds.empty() || period_ <= Duration{}) return from + length;
+  std::int64_t iteration = from / period_;
+  auto hold =
+      std::ranges::upper_bound(holds, from - period_ * iteration, {}, &InterfaceHold::start);
+  // The one that began before: it is over, or the slice waits for it.
+  const auto before = hold == holds.begin() ? std::prev(holds.end()) : std::prev(hold);
+  const Duration begun = period_ * (hold == holds.begin() ? iteration - 1 : iteration);
+  Duration start = from;
+  if (begun + before->end > start && begun >= Duration{}) start = begun + before->end;
+  for (;;) {
+    if (hold == holds.end()) {
+      hold = holds.begin();
+      ++iteration;
+    }
+    const Duration next = period_ * iteration + hold->start;
+    if (next > start) {
+      if (next < start + length) {
+        waits_.push_back({iteration, hold->op, start + length - next});
+        waited_ += start + length - next;
+      }
+      return start + length;
+    }
+    start = std::max(start, period_ * iteration + hold->end);
+    ++hold;
+  }
+}
+
+Duration KvLink::send(std::int32_t rank, const std::vector<ReadyBytes>& ready,
+                      const DecodeLink& link) {
+  Duration& free = free_[at(rank)];
+  std::int64_t sent = 0;
+  Duration sent_time{};  // of all bytes since the interface was free last: rounded once
+  for (const ReadyBytes& part : ready) {
+    if (part.at > free) {
+      free = part.at;
+      sent = 0;
+      sent_time = Duration{};
+    }
+    for (std::int64_t left = part.bytes.count(); left > 0;) {
+      const std::int64_t bytes = std::min(left, link.slice.count());
+      sent += bytes;
+      const Duration length = Bytes{sent} / link.rate - sent_time;
+      sent_time += length;
+      free = send_slice(rank, free, length);
+      left -= bytes;
+    }
+  }
+  return free;
+}
+
+std::vector<ReadyBytes> ready_layers(Bytes bytes, int layers, Duration start, Duration time,
+                                     KvSending sending) {
+  if (sending == KvSending::whole || layers <= 1) return {{start + time, bytes}};
+  std::vector<ReadyBytes> ready;
+  for (int layer = 0; layer < layers; ++layer) {
+    const std::int64_t upto = bytes.count() * (layer + 1) / layers;
+    const std::int64_t before = bytes.count() * layer / layers;
+    ready.push_back({start + time * (layer + 1) / layers, Bytes{upto - before}});
+  }
+  return ready;
+}
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,78 @@
+#include "prefill/prompt/memory_over_time.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+
+namespace longhaul::prefill {
+
+MemoryOverTime::MemoryOverTime(Duration period, std::vector<std::vector<FreeMemoryStep>> steps)
+    : period_{period}, steps_{std::move(steps)}, holds_(steps_.size()) {}
+
+Bytes MemoryOverTime::left_by_training(std::int32_t rank, Duration from, Duration until) const {
+  const auto& steps = steps_[at(rank)];
+  const auto least_of = [&](Duration begin, Duration end) {  // of one period
+    auto step = std::ranges::upper_bound(steps, begin, {}, &FreeMemoryStep::at);
+    Bytes least = std::prev(step)->bytes;
+    for (; step != steps.end() && step->at < end; ++step) least = std::min(least, step->bytes);
+    return least;
+  };
+  if (until - from >= period_) return least_of(Duration{}, period_);
+  const Duration begin = from % period_, end = begin + (until - from);
+  if (end <= period_) return least_of(begin, end);
+  return std::min(least_of(begin, period_), least_of(Duration{}, end - period_));
+}
+
+std::optional<Bytes> MemoryOverTime::least_free(std::int32_t rank, Duration from,
+                                                Duration until) const {
+  if (steps_[at(rank)].empty()) return std::nullopt;
+  // The least lies at the begin, at a step of training or where something begins to be held.
+  std::vector<Duration> begins{from};
+  for (const Hold& hold : holds_[at(rank)])
+    if (hold.from > from && hold.from < until) begins.push_back(hold.from);
+  std::ranges::sort(begins);
+  Bytes least{INT64_MAX};
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    Bytes held;
+    for (const Hold& hold : holds_[at(rank)])
+      if (hold.from <= begins[i] && hold.until > begins[i]) held += hold.bytes;
+    const Duration end = i + 1 < begins.size() ? begins[i + 1] : until;
+    least = std::min(least, left_by_training(rank, begins[i], end) - held);
+  }
+  return least;
+}
+
+std::optional<Bytes> MemoryOverTime::most_free(std::int32_t rank) const {
+  const auto& steps = steps_[at(rank)];
+  if (steps.empty()) return std::nullopt;
+  return std::ranges::max_element(steps, {}, &FreeMemoryStep::bytes)->bytes;
+}
+
+void MemoryOverTime::hold(std::int32_t rank, Duration from, Duration until, Bytes bytes) {
+  holds_[at(rank)].push_back({from, until, bytes});
+}
+
+void MemoryOverTime::forget(std::int32_t rank, Duration before) {
+  std::erase_if(holds_[at(rank)], [&](const Hold& hold) { return hold.until <= before; });
+}
+
+std::optional<Duration> MemoryOverTime::next_release(std::int32_t rank, Duration from) const {
+  std::optional<Duration> first;
+  for (const Hold& hold : holds_[at(rank)])
+    if (hold.until > from) first = std::min(first.value_or(hold.until), hold.until);
+  return first;
+}
+
+int layers_of_stage(const ServedModel& model, int stage) {
+  const int layers = model.dimensions ? model.dimensions->layers : 1;
+  return layers / model.stages + (stage == 0 ? layers % model.stages : 0);
+}
+
+Bytes prompt_memory(const ServedModel& model, std::int64_t tokens, std::int64_t in_pass,
+                    int stage) {
+  if (!model.dimensions) return Bytes{};
+  const Bytes layer = model.dimensions->kv(tokens) / model.dimensions->layers;
+  return layer * layers_of_stage(model, stage) + model.dimensions->transient(in_pass);
+}
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,1 @@
+"""Figures of BubbleTea: prefill in the bubbles of training."""

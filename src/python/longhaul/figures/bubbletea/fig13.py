@@ -1,0 +1,107 @@
+"""BubbleTea figure 13: two GPUs of Atlas, without and with prefill in their bubbles."""
+
+import csv
+import json
+import tempfile
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.patches import Patch
+
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.figures.bubbletea import asked
+from longhaul.papers import claims
+from longhaul.running import tools
+
+FIGURE = Figure(
+    "bubbletea-fig13",
+    summary="two GPUs before and after: F, B, R, prefill, what stays idle (BubbleTea figure 13)",
+    shows="two GPUs of Atlas without and with prefill in their bubbles (BubbleTea figure 13) "
+          "([prefill.md](prefill.md))",
+    repeat=Repeat("bubbletea", seconds=5, simulate=("--simulate",)))
+RANKS = (1, 2)  # stages 1 and 2 of the first pipeline
+COLOURS = {"F": "#4c72b0", "B": "#e08a2e", "R": "#2aa552", "prefill": "#c62828"}
+
+
+def add_arguments(parser):
+    asked.add_arguments(parser)
+
+
+def draw(options):
+    table, found = numbers(options)
+    return [Drawn(FIGURE.name, figure_of(table, found), table, verdicts(table, found))]
+
+
+def numbers(options):
+    longhaul = tools.binary("longhaul")
+    with tempfile.TemporaryDirectory() as directory:
+        placements = Path(directory) / "placements.csv"
+        found = asked.one(options, "--backlog", "512", "--set", "run.iterations=3",
+                          "--placements-out", placements)
+        with placements.open(encoding="utf-8") as file:
+            placed = [row for row in csv.DictReader(file) if row["answer"] == "placed"]
+    bubbles = json.loads(tools.run([longhaul, "bubbles", asked.SCENARIO, "--schedule", "atlas",
+                                    "--json"]))["schedules"][0]
+    rows = []
+    for rank in RANKS:
+        ops = json.loads(tools.run([longhaul, "ops", asked.SCENARIO, "--schedule", "atlas",
+                                    "--rank", rank, "--json"]))["ranks"][0]["lanes"][0]["ops"]
+        own = [one for one in bubbles["bubbles"] if one["rank"] == rank]
+        rows += blocks(rank, ops, own, bubbles["period_ns"])
+        rows += [{"rank": rank, "kind": "prefill", "start_ns": int(row["start_ns"]),
+                  "end_ns": int(row["end_ns"]), "tokens": int(row["tokens"])}
+                 for row in placed if int(row["pipeline"]) == rank]
+    return pd.DataFrame(rows), found
+
+
+def blocks(rank, ops, bubbles, period):
+    """Between two bubbles a GPU computes its blocks back to back."""
+    begins = {one["before_op"]: one["end_ns"] % period for one in bubbles}
+    time, rows = 0, []
+    for op in ops:
+        time = begins.get(op["op"], time)
+        rows.append({"rank": rank, "kind": op["kind"], "start_ns": time,
+                     "end_ns": time + op["duration_ns"], "tokens": 0})
+        time += op["duration_ns"]
+    return rows
+
+
+def verdicts(table, found):
+    shortest = table[table["kind"] == "prefill"]
+    least = (shortest["end_ns"] - shortest["start_ns"]).min() / 1e6
+    small = found["idle_ns"]["too_small"] / sum(found["idle_ns"].values())
+    return [claims.judge("bubbletea-small-bubbles", claims.HOLDS,
+                         f"the shortest prefill takes {least:.1f} ms; {100 * small:.0f}% of what "
+                         "stays idle is too small for the prompts that wait")]
+
+
+def figure_of(table, found):
+    plt = style.apply()
+    figure, axes = plt.subplots(figsize=(10.4, 3.8))
+    period = found["period_ns"]
+    labels = []
+    for place, (rank, filled) in enumerate((rank, filled) for rank in RANKS
+                                           for filled in (False, True)):
+        own = table[table["rank"] == rank]
+        for kind, colour in COLOURS.items():
+            if kind == "prefill" and not filled:
+                continue
+            spans = own[(own["kind"] == kind) & (own["start_ns"] < period)]
+            axes.broken_barh([(row.start_ns / 1e9, (row.end_ns - row.start_ns) / 1e9)
+                              for row in spans.itertuples()], (-place - 0.4, 0.8),
+                             facecolor=colour, edgecolor="white", linewidth=0.2)
+        labels.append(f"GPU {rank}, " + ("with prefill" if filled else "alone"))
+    axes.set_yticks([-place for place in range(len(labels))], labels)
+    axes.set_xlim(0, period / 1e9)
+    axes.set_xlabel("s")
+    idle = {cause: time for cause, time in found["idle_ns"].items() if time}
+    text = ", ".join(f"{cause} {100 * time / sum(idle.values()):.0f}%"
+                     for cause, time in idle.items())
+    axes.set_title("One iteration of Atlas and a backlog of prompts, simulated; what stays idle: "
+                   + text, loc="left", fontsize=9)
+    figure.legend(handles=[Patch(facecolor=colour, label=kind)
+                           for kind, colour in COLOURS.items()],
+                  loc="lower center", ncols=4, frameon=False)
+    figure.subplots_adjust(left=0.14, right=0.985, top=0.92, bottom=0.22)
+    return figure

@@ -1,0 +1,109 @@
+"""What each idea adds over the offered load: utilisation, useful work, refusals, p99 TTFT."""
+
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.figures.bubbletea import asked
+from longhaul.papers import claims
+from longhaul.papers.expected import Expected
+
+FIGURE = Figure(
+    "bubbletea-frontier",
+    summary="utilisation and p99 TTFT over the offered load, each idea alone and together",
+    shows="utilisation and p99 TTFT over the offered load, each idea of ours alone and together "
+          "([prefill.md](prefill.md))",
+    repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",)),
+    expected=(
+        Expected("best fit, a backlog: total at most the bound", "bound", high=0,
+                 column="above_bound", reduce="max",
+                 why="The bound is computed from bubbles and requests alone."),
+        Expected("chunks and batches, a backlog: total (%)", "goal", low=97.5,
+                 column="total", where="idea=chunks and batches; load=backlog",
+                 why="Pieces of 512 tokens fit almost any bubble."),
+        Expected("chunks and batches, a backlog: useful (%)", "goal", low=93,
+                 column="useful", where="idea=chunks and batches; load=backlog",
+                 why="Passes that prompts share leave few tokens below the highest rate."),
+    ))
+CHUNKS = ("--set", "prefill.chunk=512")
+IDEAS = {
+    "earliest": ("#444444", ("--policy", "earliest")),
+    "best fit": ("#2a7ab0", ()),
+    "chunks": ("#2aa552", CHUNKS),
+    "chunks and batches": ("#c2185b", (*CHUNKS, "--set", "prefill.batch=8")),
+}
+RATES = (0.5, 1, 2, 4)
+
+
+def add_arguments(parser):
+    asked.add_arguments(parser)
+
+
+def draw(options):
+    table = numbers(options)
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+
+
+def row_of(idea, load, found):
+    share, requests = found["utilisation"], found["requests"]
+    refused = sum(requests["refused"].values())
+    iterations = found["iterations"] * found["period_ns"] * 1e-9
+    long = [one for one in requests["by_length"] if (one["below_tokens"] or 1e9) > 4096]
+    offered = sum(one["offered"] for one in long)
+    return {"idea": idea, "load": load, "training": 100 * share["training"],
+            "total": 100 * share["total"], "useful": 100 * share["useful"],
+            "bound": 100 * share["upper_bound"], "bound_reason": share["bound_reason"],
+            "above_bound": max(0.0, share["total"] - share["upper_bound"]),
+            "refused": refused / requests["offered"],
+            "refused_long": sum(one["refused"] for one in long) / offered if offered else 0,
+            "tokens_per_s": found["tokens_served"] / iterations,
+            "ttft_p50_ms": found["ttft_ns"]["p50"] / 1e6,
+            "ttft_p99_ms": found["ttft_ns"]["p99"] / 1e6}
+
+
+def numbers(options):
+    rows = []
+    for idea, (_, words) in IDEAS.items():
+        rows.append(row_of(idea, "backlog", asked.one(options, "--backlog", "512", *words)))
+        if "batches" in idea:  # of a backlog alone
+            continue
+        for rate in RATES:
+            rows.append(row_of(idea, f"{rate:g}", asked.one(options, "--rate", f"{rate:g}",
+                                                           *words)))
+    return pd.DataFrame(rows)
+
+
+def verdicts(table):
+    backlog = table[table["load"] == "backlog"].set_index("idea")
+    idle = backlog.loc["earliest", "training"]
+    filled = backlog.loc["earliest", "total"]
+    rest = ", ".join(f"{idea} {backlog.loc[idea, 'total']:.1f}%" for idea in backlog.index)
+    return [
+        claims.judge("bubbletea-idle", claims.within(idle, claims.value("bubbletea-idle"), 0.05),
+                     f"{idle:.1f}%", "M = 16 at 40 ms, which the paper leaves open."),
+        claims.judge("bubbletea-filled", claims.within(filled, claims.value("bubbletea-filled")),
+                     f"{filled:.1f}%", f"A queue of 512 that never empties ({rest}); the open "
+                     f"loop reaches {table[table['load'] != 'backlog']['total'].max():.1f}%.")]
+
+
+def figure_of(table):
+    plt = style.apply()
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
+    for idea, (colour, _) in IDEAS.items():
+        own = table[(table["idea"] == idea) & (table["load"] != "backlog")]
+        left.plot(own["ttft_p99_ms"], own["total"], color=colour, marker="o", markersize=4)
+        right.plot([float(load) for load in own["load"]], own["total"], color=colour, marker="o",
+                   markersize=4)
+        backlog = table[(table["idea"] == idea) & (table["load"] == "backlog")].iloc[0]
+        right.axhline(backlog["total"], color=colour, linewidth=0.9, linestyle=":")
+    left.set_xscale("log")
+    left.set_xlabel("p99 TTFT, ms")
+    left.set_ylabel("utilisation, %")
+    right.set_xlabel("times the trace's rate (dotted: a backlog of 512)")
+    handles = [Line2D([], [], color=colour, marker="o", markersize=4, label=idea)
+               for idea, (colour, _) in IDEAS.items()]
+    figure.legend(handles=handles, loc="lower center", ncols=4, frameon=False)
+    figure.suptitle("Prefill in Atlas' bubbles, simulated", x=0.06, ha="left", fontweight="bold")
+    figure.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.22, wspace=0.15)
+    return figure

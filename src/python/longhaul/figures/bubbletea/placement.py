@@ -1,0 +1,76 @@
+"""How long a decision takes, from 12 to 100,000 GPUs."""
+
+import json
+
+import pandas as pd
+
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.papers import claims
+from longhaul.papers.expected import Expected
+from longhaul.running import tools
+
+FIGURE = Figure(
+    "bubbletea-placement",
+    summary="time of a decision on 12 to 100,000 GPUs, each with bubbles of its own",
+    shows="time of a decision on 12 to 100,000 GPUs (BubbleTea section 6.5) "
+          "([prefill.md](prefill.md))",
+    needs="`bench_placement`",
+    repeat=Repeat("bubbletea", measure=("--measure",), minutes=1),
+    expected=(
+        Expected("12 GPUs: p99 of a decision (us)", "published", high=100, column="p99_us",
+                 where="gpus=12", kind="measured",
+                 why="The paper finds a bubble within this time."),
+        Expected("1,000 GPUs: p99 of a decision (us)", "published", high=200, column="p99_us",
+                 where="gpus=1000", kind="measured",
+                 why="The paper finds one of 1,000 GPUs within this time."),
+    ))
+
+
+def add_arguments(parser):
+    parser.add_argument("--measure", action="store_true", help="runs bench_placement (always so)")
+
+
+def draw(options):
+    del options
+    table = numbers()
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+
+
+def numbers():
+    said = json.loads(tools.run([tools.binary("bench_placement"), "--benchmark_format=json",
+                                 "--benchmark_filter=^place/"]))
+    rows = [{"gpus": int(one["name"].split("/")[1]), "mean_us": one["mean_ns"] / 1e3,
+             "p99_us": one["p99_ns"] / 1e3} for one in said["benchmarks"]]
+    return pd.DataFrame(rows)
+
+
+def verdicts(table):
+    found = table.set_index("gpus")
+    said = []
+    for gpus in (12, 1000):
+        name = f"bubbletea-placement-{gpus}"
+        p99, limit = found.loc[gpus, "p99_us"], claims.value(name)
+        said.append(claims.judge(name, claims.HOLDS if p99 < limit else claims.FAILS,
+                                 f"p99 {p99:.2f} us, mean {found.loc[gpus, 'mean_us']:.2f} us"))
+    return said
+
+
+def figure_of(table):
+    plt = style.apply()
+    figure, axes = plt.subplots(figsize=(7.2, 4.2))
+    for column, label, colour in (("mean_us", "mean", "#2a7ab0"), ("p99_us", "p99", "#c2185b")):
+        axes.plot(table["gpus"], table[column], marker="o", color=colour, label=label)
+    for gpus, limit in ((12, 100), (1000, 200)):
+        axes.plot([gpus], [limit], marker="v", color="#444444")
+        axes.annotate("paper: below", (gpus, limit), xytext=(6, -3), textcoords="offset points",
+                      fontsize=8)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("GPUs")
+    axes.set_ylabel("us a decision")
+    axes.legend(frameon=False)
+    axes.set_title("Decisions of 10^6 prompts, measured on one core", loc="left",
+                   fontweight="bold")
+    figure.subplots_adjust(left=0.11, right=0.97, top=0.92, bottom=0.13)
+    return figure

@@ -1,0 +1,174 @@
+// Memory over time, keys and values on the interface, decode ranks, prefixes, datacenters.
+#include "prefill/inference_controller.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "prefill/instances.hpp"
+
+namespace longhaul::prefill {
+namespace {
+
+ServedModel small_served(int stages = 1) {
+  ServedModel model = linear_model(1ms, stages);
+  model.dimensions = ServedDimensions{4, 8, 16, 2, 2, 4, 100, false};  // 64 numbers a token
+  return model;
+}
+
+TEST(MemoryOverTime, IsWhatTrainingAndPromptsLeave) {
+  MemoryOverTime memory{100ns, {{{0ns, Bytes{10}}, {40ns, Bytes{4}}, {60ns, Bytes{10}}}, {}}};
+  EXPECT_EQ(memory.least_free(0, 0ns, 40ns), Bytes{10});
+  EXPECT_EQ(memory.least_free(0, 30ns, 50ns), Bytes{4});
+  EXPECT_EQ(memory.least_free(0, 160ns, 230ns), Bytes{10}) << "over the iteration's end";
+  EXPECT_EQ(memory.least_free(1, 0ns, 50ns), std::nullopt);
+  memory.hold(0, 20ns, 70ns, Bytes{3});
+  EXPECT_EQ(memory.least_free(0, 0ns, 20ns), Bytes{10});
+  EXPECT_EQ(memory.least_free(0, 0ns, 30ns), Bytes{7});
+  EXPECT_EQ(memory.least_free(0, 0ns, 100ns), Bytes{1});
+  EXPECT_EQ(memory.next_release(0, 0ns), 70ns);
+  memory.forget(0, 70ns);
+  EXPECT_EQ(memory.least_free(0, 0ns, 100ns), Bytes{4});
+}
+
+TEST(MemoryOverTime, APromptWaitsForAnothersRelease) {
+  const Scenario scenario = serving_scenario(1, 1, small_served());
+  const IterationBubbles iteration = find_bubbles({{block_row(0, 0, 0ms, 1ms)}}, 1);
+  const Bytes one = prompt_memory(scenario.served[0], 100, 100, 0);
+  const auto place = [&](Bytes free) {
+    ControllerMeans means;
+    means.memory.emplace(iteration.period, std::vector<std::vector<FreeMemoryStep>>{{{0ns, free}}});
+    Controller controller{
+        find_bubbles({{block_row(0, 0, 0ms, 1ms), block_row(0, 1, 999ms, 1s)}}, 1),
+        served_models(scenario, 1),
+        PlacementPolicy::earliest,
+        {},
+        means};
+    return std::pair{controller.decide({0, 1ms, 100}), controller.decide({1, 1ms, 100})};
+  };
+  const auto [first, second] = place(one);
+  EXPECT_EQ(first.start, 1ms);
+  EXPECT_EQ(second.start, 101ms) << "the first holds its memory until its end";
+  const auto refused = place(one - Bytes{1}).first;
+  EXPECT_EQ(refused.refused, RefusalReason::memory);
+  EXPECT_EQ(refused.lacks, Bytes{1});
+}
+
+TEST(KvLink, LayersLeaveWhileLaterOnesCompute) {
+  DecodeLink link;
+  link.rate = Bandwidth{8e9};  // a byte a ns
+  const auto end_of = [&](KvSending sending) {
+    KvLink interface { 1ms, std::vector<std::vector<InterfaceHold>>(1) };
+    return interface.send(0, ready_layers(Bytes{400}, 4, 0ns, 1000ns, sending), link);
+  };
+  EXPECT_EQ(end_of(KvSending::layerwise), 1100ns);
+  EXPECT_EQ(end_of(KvSending::whole), 1400ns);
+}
+
+TEST(KvLink, AMessageOfTrainingWaitsForOneSliceAtMost) {
+  DecodeLink link;
+  link.rate = Bandwidth{8e9};
+  link.slice = Bytes{100};
+  KvLink interface {
+    10'000ns, {
+      {
+        {250ns, 300ns, 7}, { 1000ns, 2000ns, 8 }
+      }
+    }
+  };
+  // Slices from 0; the message of 250 ns waits for the third until 300, and then passes first.
+  EXPECT_EQ(interface.send(0, {{0ns, Bytes{500}}}, link), 500ns + 0ns);
+  ASSERT_EQ(interface.waits().size(), 1U);
+  EXPECT_EQ(interface.waits()[0].op, 7);
+  EXPECT_EQ(interface.waited(), 50ns);
+  // One that gets ready while training holds the interface waits for its end.
+  EXPECT_EQ(interface.send(0, {{1500ns, Bytes{100}}}, link), 2100ns);
+  EXPECT_EQ(interface.send(0, {{11'500ns, Bytes{100}}}, link), 12'100ns) << "an iteration later";
+}
+
+TEST(Decode, PlacesAtDecodeRanksRunOut) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}, .slots = 1, .first_token = 5ms};
+  const Scenario scenario = serving_scenario(2, 1, model);
+  ControllerMeans means;
+  means.link.emplace(900ms, std::vector<std::vector<InterfaceHold>>(2));
+  means.decode_ranks = 1;
+  Controller controller{find_bubbles(gpipe_rows(), 2),
+                        served_models(scenario, 1),
+                        PlacementPolicy::earliest,
+                        {},
+                        means};
+  const Decision first = controller.decide({0, 200ms, 100});
+  EXPECT_EQ(first.kv, Duration{128 * 100 / 4}) << "the last of four layers";
+  EXPECT_EQ(first.first_token, 5ms);
+  EXPECT_EQ(first.ttft(), 105ms + first.kv);
+  EXPECT_EQ(controller.decide({1, 210ms, 100}).refused, RefusalReason::decode);
+  EXPECT_FALSE(controller.decide({2, 310ms, 100}).refused.has_value());
+}
+
+TEST(PrefixCache, KeepsTheLatestBlocks) {
+  PrefixCache cache{3};
+  cache.keep({1, 2, 3}, 3 * 512, 10ns);
+  EXPECT_EQ(cache.leading_tokens({1, 2, 9}, 3 * 512, 10ns), 1024);
+  EXPECT_EQ(cache.leading_tokens({1, 2, 9}, 3 * 512, 9ns), 0) << "not computed yet";
+  EXPECT_EQ(cache.leading_tokens({1, 2}, 1024, 10ns), 1023) << "the last token is computed";
+  cache.keep({1, 7}, 1024, 20ns);
+  EXPECT_EQ(cache.leading_tokens({1, 7}, 2000, 20ns), 1024);
+  EXPECT_EQ(cache.leading_tokens({1, 2, 3}, 2000, 20ns), 1024) << "the third block went first";
+}
+
+/// Two datacenters with a pipeline of one stage each, in regions a and b of the built-in table.
+class TwoSites : public ::testing::Test {
+protected:
+  [[nodiscard]] InferenceController controller(Routing routing, const ServedModel& model) {
+    scenario_ = serving_scenario(2, 1, model);
+    scenario_.datacenters.resize(2);
+    scenario_.datacenters[0].name = "one";
+    scenario_.datacenters[1].name = "two";
+    scenario_.datacenters[0].region = "x:a";
+    scenario_.datacenters[1].region = "x:b";
+    scenario_.placement = {DatacenterId{0}, DatacenterId{1}};
+    return {serving_sites(scenario_, 1, find_bubbles(gpipe_rows(), 2), PlacementPolicy::earliest,
+                          {}, {}),
+            regions_, routing};
+  }
+  Scenario scenario_;
+  scenario::RegionTable regions_ = scenario::RegionTable::parse(
+      "src_region,dst_region,rtt_avg_ms,throughput_received_bps\n"
+      "x:a,x:b,40,1e9\nx:b,x:a,40,1e9\n",
+      "table");
+};
+
+TEST_F(TwoSites, TheNearestIsAskedFirstAndTheNextOnANo) {
+  auto nearest = controller(Routing::nearest, linear_model(1ms));
+  Request request{0, 700ms, 100};
+  request.region = "x:a";
+  EXPECT_EQ(nearest.decide(request).datacenter, 0);
+  auto least = controller(Routing::ttft, linear_model(1ms));
+  const Decision decision = least.decide(request);
+  EXPECT_EQ(decision.datacenter, 1);
+  EXPECT_EQ(decision.start, 720ms) << "half a round trip later";
+  EXPECT_EQ(decision.network, 40ms);
+  EXPECT_EQ(decision.ttft(), 140ms);
+  ServedModel strict = linear_model(1ms);
+  strict.slo_ttft = 200ms;
+  auto refusing = controller(Routing::nearest, strict);
+  EXPECT_EQ(refusing.decide(request).datacenter, 1) << "a no goes to the next";
+}
+
+TEST_F(TwoSites, WithoutRegionsTheyAreOneController) {
+  auto sites = controller(Routing::ttft, linear_model(1ms));
+  std::vector<Duration> starts;
+  for (const auto& [id, arrival] : {std::pair{0, 250ms}, {1, 450ms}, {2, 450ms}})
+    starts.push_back(sites.decide({id, arrival, 100}).start);
+  EXPECT_THAT(starts, ::testing::ElementsAre(250ms, 700ms, 800ms));
+}
+
+TEST_F(TwoSites, ADatacenterThatServesNeedsADecodeRank) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}};
+  EXPECT_THROW((void)controller(Routing::ttft, model), Error);
+}
+
+}  // namespace
+}  // namespace longhaul::prefill
