@@ -73,13 +73,13 @@ public:
     remove(name);
     trace::hdf5::check(H5Lmove(file_.get(), by, file_.get(), name, 0, 0));
   }
-  /// Takes everything away that schema 3 brought, from each group that is there.
+  /// Takes everything away that later schemas brought, from each group that is there.
   void make_schema_2() {
     for (const std::string group : {"measured/", "predicted/"}) {
       if (!trace::hdf5::has_member(file_.get(), group.substr(0, group.size() - 1).c_str()))
         continue;
       for (const trace::Column& column : trace::timeline_columns())
-        if (column.since == 3 &&
+        if (trace::may_be_empty(column) &&
             trace::hdf5::has_member(file_.get(), (group + column.name).c_str()))
           remove((group + column.name).c_str());
       for (const trace::NameColumn& table : trace::name_columns())

@@ -230,7 +230,7 @@ inline Timeline random_timeline(std::uint64_t seed, const Shape& shape, int iter
   return builder.timeline();
 }
 
-/// Gives about every other row something in each column of schema 3.
+/// Gives about every other row something in each column of schemas 3 and 4.
 inline void add_columns_of_schema_3(Timeline& timeline, std::uint64_t seed) {
   timeline.collectives = {"all_reduce of chunk 0", "all_gather of chunk 1"};
   timeline.operators = {"attention", "mlp", "norm"};
@@ -251,6 +251,8 @@ inline void add_columns_of_schema_3(Timeline& timeline, std::uint64_t seed) {
     row.slice = number(0, row.slices - 1);
     row.outcome = number(0, kCountOf<Outcome> - 1);
     row.version = number(-1, 3);
+    row.request = number(-1, 9);
+    row.tokens = number(-1, 8192);
   }
 }
 

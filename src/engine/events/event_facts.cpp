@@ -95,10 +95,8 @@ void EventFacts::find_words(const Plan& plan) {
 
 const char* first_unplayed(const Plan& plan) {
   if (!plan.extras.overlap.none()) return "computation that slows beside messages";
-  for (const Op& op : plan.ops) {
+  for (const Op& op : plan.ops)
     if (op.kind == OpKind::collective) return "collectives that are one op, beside what waits";
-    if (op.leg != MessageLeg::whole) return "relayed messages, beside what waits";
-  }
   for (const Resource& resource : plan.resources)
     if (!resource.order.empty()) return "stated orders, beside what waits";
   return nullptr;

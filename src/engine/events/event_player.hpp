@@ -131,6 +131,8 @@ private:
   void tell_receiver(OpInstance& op, Duration starts_in, bool skipped);
   void tell_sender(OpInstance& op, bool skipped, TimePoint at);
   void send_payload(OpInstance& op, TimePoint at);
+  [[nodiscard]] Payload payload_of(const OpInstance& op);
+  void pass_on(OpInstance& op, Payloads::Verdict verdict);
   void header_came(EventMessage& message, TimePoint at);
   void payload_came(EventMessage& message, std::size_t size, TimePoint at);
   void word_came(EventMessage& message, TimePoint at);

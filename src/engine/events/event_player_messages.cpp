@@ -42,6 +42,7 @@ void EventPlayer::tell_receiver(OpInstance& op, Duration starts_in, bool skipped
   message.header.starts_in_ns = starts_in.count();
   message.header.skipped = skipped ? 1 : 0;
   message.header.message.waited_for_receiver = op.cause.kind == BoundKind::rendezvous ? 1 : 0;
+  message.header.message.came_wrong = state_.relays.came_wrong(op.op) ? 1 : 0;
   ++message.unsent;
   if (has_sources_ && state_.host_ranks.is_local(peer)) board_.count_sent();
   expect(state_.transport.send(peer, state_.tags.header(self, op.op, op.iteration),
@@ -68,7 +69,7 @@ void EventPlayer::tell_sender(OpInstance& op, bool skipped, TimePoint at) {
 void EventPlayer::send_payload(OpInstance& op, TimePoint at) {
   EventMessage& message = *op.message;
   const Rank self = state_.host_ranks.self(), peer = plan_.op(op.op).peer;
-  message.payload = state_.data_plane.make(op.op);
+  message.payload = payload_of(op);
   const Duration usual = duration_of(op.op, op.iteration);
   const TimePoint begin = state_.begin_at(op.cause, at, usual);
   const Duration hold = hold_time(op.op, op.iteration, begin);
@@ -83,6 +84,23 @@ void EventPlayer::send_payload(OpInstance& op, TimePoint at) {
     state_.credit.add(at - begin);
   }
   set_timer(begin + hold, Timer::Kind::hold_over, op);
+}
+
+/// Makes it, or takes on the one that a relay received.
+Payload EventPlayer::payload_of(const OpInstance& op) {
+  if (state_.relays.forwards.recv_before(op.op) == kNone<OpId>)
+    return state_.data_plane.make(op.op);
+  ++state_.checks.relayed;
+  state_.checks.relayed_bytes += plan_.op(op.op).size.count();
+  return state_.relays.take(op.op).payload;
+}
+
+/// It stays here, or a relay's send takes it on as it came.
+void EventPlayer::pass_on(OpInstance& op, Payloads::Verdict verdict) {
+  Payload& payload = op.message->payload;
+  if (state_.relays.forwards.send_after(op.op) == kNone<OpId>)
+    return state_.data_plane.deliver(op.op, std::move(payload));
+  state_.relays.keep(op.op, {std::move(payload), verdict != Payloads::Verdict::right});
 }
 
 bool EventPlayer::took(const comm::Completion& completion, TimePoint at) {
@@ -173,9 +191,10 @@ void EventPlayer::payload_came(EventMessage& message, std::size_t size, TimePoin
   } else {
     const bool other = verdict == Payloads::Verdict::wrong_message;
     ++(other ? state_.checks.mixed_up : state_.checks.corrupted);
-    state_.wrong.push_back({op.op, first_iteration_ + op.iteration, verdict, false, found});
+    const bool came_wrong = message.header.message.came_wrong != 0;
+    state_.wrong.push_back({op.op, first_iteration_ + op.iteration, verdict, came_wrong, found});
   }
-  state_.data_plane.deliver(op.op, std::move(message.payload));
+  pass_on(op, verdict);
   const OpId send{plan_.op(op.op).match};
   const TimePoint start = op.time.start;
   const Duration used = std::max(Duration::zero(), at - start);

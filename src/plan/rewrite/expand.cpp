@@ -57,7 +57,7 @@ OperatorIds::OperatorIds(const Plan& plan) {
 }
 
 Plan expand(const Plan& plan) {
-  if (plan.granularity == Granularity::operators) return plan;
+  if (plan.granularity != Granularity::blocks) return plan;
   require_plain_blocks(plan);
   const OperatorIds ids{plan};
   const auto first = [&](OpId id) { return ids.first(id); };

@@ -23,10 +23,14 @@ template <typename IdOf>
   renumber(extras.windows);
   renumber(extras.priorities);
   renumber(extras.slices);
+  renumber(extras.served);
+  renumber(extras.tasks);
   for (FarDependency& each : extras.far) each.before = id_of(each.before);
   std::erase_if(extras.far, [](const FarDependency& each) { return each.before == kNone<OpId>; });
   renumber(extras.far);
   std::ranges::sort(extras.slices, {}, &OpSlice::op);
+  std::ranges::sort(extras.served, {}, &OpServed::op);
+  std::ranges::sort(extras.tasks, {}, &OpTask::op);
   return extras;
 }
 

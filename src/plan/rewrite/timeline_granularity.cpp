@@ -127,7 +127,8 @@ Result<Schedule> layout_of(std::span<const TimelineRow> rows, const Scenario& sc
 /// Cuts the rows of iterations of one schedule.
 class Unfolding {
 public:
-  Unfolding(const Schedule& layout, const Scenario& scenario) : builder_{layout, scenario} {}
+  Unfolding(const Schedule& layout, const Scenario& scenario, Granularity below)
+      : builder_{layout, scenario, below == Granularity::tasks ? Below::tasks : Below::operators} {}
 
   void add(std::span<const TimelineRow> rows, Timeline& to) {
     const NewIds last = last_ids(rows);
@@ -196,7 +197,7 @@ Result<Timeline> folded(const Timeline& timeline) {
   return result;
 }
 
-Result<Timeline> unfolded(const Timeline& timeline, const Scenario& scenario) {
+Result<Timeline> unfolded(const Timeline& timeline, const Scenario& scenario, Granularity below) {
   if (!scenario.operators.known())
     return refused(
         "the scenario of the trace does not say which operators its blocks have (it has neither "
@@ -215,7 +216,7 @@ Result<Timeline> unfolded(const Timeline& timeline, const Scenario& scenario) {
       if (!layout) return layout.refusal();
       known = of_schedule
                   .emplace(std::piecewise_construct, std::tuple{rows.front().schedule},
-                           std::forward_as_tuple(*layout, scenario))
+                           std::forward_as_tuple(*layout, scenario, below))
                   .first;
     }
     known->second.add(rows, result);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
 #include "trace/timeline/timeline.hpp"
 
@@ -16,6 +17,7 @@ Result<Timeline> folded(const Timeline& timeline);
 /// their lists are; what has been cut already stays what it is. Where chunks lie follows from the
 /// rows. Refused where the scenario knows no operators, is not the one of the rows, or has blocks
 /// that slow beside messages: what slows a block slows some of its operators.
-Result<Timeline> unfolded(const Timeline& timeline, const Scenario& scenario);
+Result<Timeline> unfolded(const Timeline& timeline, const Scenario& scenario,
+                          Granularity below = Granularity::operators);
 
 }  // namespace longhaul::plan

@@ -18,6 +18,12 @@ struct Bucket {
   std::vector<OpId> after;
 };
 
+/// Tasks beside the device have no operators.
+bool holds_device(const Plan& plan, const Op& op) {
+  const auto held = plan.resources_of(OpId{static_cast<std::uint32_t>(&op - plan.ops.data())});
+  return held.empty() || plan.resources[index(held.front())].kind == ResourceKind::device;
+}
+
 /// The buckets of every rank, in the order of their steps.
 class Buckets {
 public:
@@ -155,16 +161,18 @@ Plan with_optimizer_steps(const Plan& plan, const Schedule& schedule, const Scen
   return StepsAdded{plan, schedule, scenario}.run();
 }
 
-Result<Plan> with_operators(Plan plan, const Schedule& schedule, const Scenario& scenario) {
+Result<Plan> with_operators(Plan plan, const Schedule& schedule, const Scenario& scenario,
+                            Granularity below) {
   if (!scenario.operators.known())
     return refused(
         "nothing says which operators the blocks of {} have (the scenario has neither [model] nor "
         "[[operator]]). Add one of them, or use --granularity block.",
         scenario.name);
   if (scenario.costs.optimizer.empty()) plan = with_optimizer_steps(plan, schedule, scenario);
-  OperatorListsBuilder builder{schedule, scenario};
+  OperatorListsBuilder builder{schedule, scenario,
+                               below == Granularity::tasks ? Below::tasks : Below::operators};
   for (Op& op : plan.ops) {
-    if (op.kind != OpKind::compute) continue;
+    if (op.kind != OpKind::compute || !holds_device(plan, op)) continue;
     const OperatorListId list =
         is_optimizer_step(op)
             ? builder.list_of("optimizer", op.duration)

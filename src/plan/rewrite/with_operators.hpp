@@ -9,12 +9,14 @@ namespace longhaul::plan {
 
 /// The plan with what lies below its blocks (Plan::operators), and with the optimizer's steps where
 /// it has none. `plan` is what lower() made of the two; its ops stay blocks, and take what they
-/// took: the simulator needs no more. Refused where the scenario knows no operators.
+/// took: the simulator needs no more. With tasks their lists are of these. Refused where the
+/// scenario knows no operators.
 ///
 ///     const Plan shared = with_operators(lower(schedule, scenario), schedule,
 ///     scenario).or_throw(); const OpTimes times = sim::simulate(shared); const Plan inside =
 ///     expand(shared);  // an op for each operator
-Result<Plan> with_operators(Plan plan, const Schedule& schedule, const Scenario& scenario);
+Result<Plan> with_operators(Plan plan, const Schedule& schedule, const Scenario& scenario,
+                            Granularity below = Granularity::operators);
 
 /// The plan with the optimizer's step on each bucket of weights at the end of the compute lanes: on
 /// what its device holds of each stage, after the bucket's gradients have been summed, in the order

@@ -14,7 +14,7 @@
 
 namespace longhaul::trace {
 
-inline constexpr int kTraceSchemaVersion = 3;
+inline constexpr int kTraceSchemaVersion = 4;
 /// The oldest that is read: what it lacks is what a row has by itself.
 inline constexpr int kOldestTraceSchema = kFirstSchema;
 

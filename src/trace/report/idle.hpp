@@ -79,7 +79,9 @@ private:
   }
 
   [[nodiscard]] static std::int64_t IdleTime::*part_of(const TimelineRow& task) {
-    return task.kind == RowKind::copy ? &IdleTime::copy : &IdleTime::host_task;
+    const TaskKind kind = task_kind_of(task.kind);
+    if (kind == TaskKind::prefill) return &IdleTime::prefill;
+    return is_copy(kind) ? &IdleTime::copy : &IdleTime::host_task;
   }
 
   /// From when it was ready until its end it, or what held its threads, was waited for.
@@ -171,7 +173,7 @@ private:
       mine = std::max(mine, end);
     };
     for (const auto& part : view.collectives) raise(part.rank, 0, part.end_ns);
-    for (std::size_t kind = 0; kind < view.tasks.size(); ++kind)
+    for (const std::size_t kind : {index(TaskKind::host_task), index(TaskKind::copy)})
       for (const std::size_t i : view.tasks[kind]) {
         const TimelineRow& row = view.rows[i];
         raise(row.rank, 1 + kind, row.end_ns);

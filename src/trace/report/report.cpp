@@ -22,6 +22,7 @@ constexpr std::array kParts{IdlePart{"dependency", &IdleTime::dependency},
                             IdlePart{"collective", &IdleTime::collective},
                             IdlePart{"host_task", &IdleTime::host_task, true},
                             IdlePart{"copy", &IdleTime::copy, true},
+                            IdlePart{"prefill", &IdleTime::prefill, true},
                             IdlePart{"drained", &IdleTime::drained}};
 
 }  // namespace

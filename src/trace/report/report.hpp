@@ -24,6 +24,7 @@ struct IdleTime {
   std::int64_t collective = 0;  ///< waiting for data-parallel communication
   std::int64_t host_task = 0;   ///< waiting for a task of the host, or for a thread to take it
   std::int64_t copy = 0;        ///< likewise for a copy
+  std::int64_t prefill = 0;     ///< waiting for the end of a prefill on its device
   std::int64_t drained = 0;     ///< after its last block
   [[nodiscard]] std::int64_t total() const;
 };
@@ -31,7 +32,7 @@ struct IdleTime {
 struct IdlePart {
   const char* name;
   std::int64_t IdleTime::*member;
-  /// Only plans with tasks beside devices have it: where it is 0 it is left out.
+  /// Only plans with tasks beside blocks have it: where it is 0 it is left out.
   bool of_tasks = false;
 };
 [[nodiscard]] std::span<const IdlePart> idle_parts();

@@ -11,12 +11,14 @@ namespace longhaul::trace {
 namespace {
 
 static_assert(std::is_standard_layout_v<TimelineRow> && std::is_trivially_copyable_v<TimelineRow>);
-static_assert(sizeof(TimelineRow) == 176, "iteration_view.hpp names it");
+static_assert(sizeof(TimelineRow) == 184, "iteration_view.hpp names it");
 
 #define LONGHAUL_COLUMN(member, type) \
   Column { #member, ColumnType::type, offsetof(TimelineRow, member), kFirstSchema }
 #define LONGHAUL_COLUMN_OF_3(name, member, type) \
   Column { name, ColumnType::type, offsetof(TimelineRow, member), 3 }
+#define LONGHAUL_COLUMN_OF_4(name, member, type) \
+  Column { name, ColumnType::type, offsetof(TimelineRow, member), 4 }
 constexpr std::array kColumns{LONGHAUL_COLUMN(schedule, int32),
                               LONGHAUL_COLUMN(iteration, int32),
                               LONGHAUL_COLUMN(op, int64),
@@ -45,6 +47,8 @@ constexpr std::array kColumns{LONGHAUL_COLUMN(schedule, int32),
                               LONGHAUL_COLUMN_OF_3("slices", slices, int32),
                               LONGHAUL_COLUMN_OF_3("outcome", outcome, outcome),
                               LONGHAUL_COLUMN_OF_3("version", version, int32),
+                              LONGHAUL_COLUMN_OF_4("request", request, int32),
+                              LONGHAUL_COLUMN_OF_4("tokens", tokens, int32),
                               LONGHAUL_COLUMN(size_bytes, int64),
                               LONGHAUL_COLUMN(planned_ns, int64),
                               LONGHAUL_COLUMN(ready_ns, int64),
@@ -54,12 +58,13 @@ constexpr std::array kColumns{LONGHAUL_COLUMN(schedule, int32),
                               LONGHAUL_COLUMN(bound_kind, bound_kind)};
 #undef LONGHAUL_COLUMN
 #undef LONGHAUL_COLUMN_OF_3
+#undef LONGHAUL_COLUMN_OF_4
 static_assert(kColumns.size() < 64, "a ColumnSet has so many bits");
 
 /// The columns that may be empty lie together, so that a row that has none of them is seen at once.
 constexpr std::size_t kFirstThatMayBeEmpty = offsetof(TimelineRow, collective);
 constexpr std::size_t kBytesThatMayBeEmpty =
-    offsetof(TimelineRow, version) + sizeof(TimelineRow::version) - kFirstThatMayBeEmpty;
+    offsetof(TimelineRow, tokens) + sizeof(TimelineRow::tokens) - kFirstThatMayBeEmpty;
 static_assert(std::ranges::all_of(kColumns, [](const Column& column) {
   const bool among = column.offset - kFirstThatMayBeEmpty < kBytesThatMayBeEmpty;
   return among == may_be_empty(column);

@@ -80,6 +80,8 @@ struct TimelineRow {
   std::int32_t slices = 1;
   std::int32_t outcome = 0;   ///< an Outcome
   std::int32_t version = -1;  ///< of the weights that it uses, from 0
+  std::int32_t request = -1;  ///< from outside, that it is of
+  std::int32_t tokens = -1;   ///< of that request's prompt, that it computes or carries
   std::int64_t size_bytes = 0;
   std::int64_t planned_ns = 0;  ///< duration by plan: block, transfer, latency (recv), collective
   std::int64_t ready_ns = 0;

@@ -40,7 +40,7 @@ void IterationCheck::add(std::span<const TimelineRow> rows) {
     note_bound(row);
     highest_rank_ = std::max(highest_rank_, row.rank);
     has_pieces_ = has_pieces_ || row.leg != MessageLeg::whole;
-    resources_.add(row, any_order_[to_size(row.lane)]);
+    resources_.add(row, some_in_any_order_);
     messages_.add(row);
     if (before == nullptr || before->rank != row.rank)
       place_ =
@@ -163,9 +163,9 @@ bool ResourceHoldLess::operator()(const ResourceHold& a, const ResourceHold& b) 
          std::tie(b.resource, b.exclusion, b.start_ns, b.end_ns, b.op);
 }
 
-void ResourceCheck::add(const TimelineRow& row, bool any_order) {
-  const bool alone = row.kind == RowKind::send ||
-                     (any_order && is_compute(row.kind) && !is_task(row.kind) && has_run(row));
+void ResourceCheck::add(const TimelineRow& row, bool some_in_any_order) {
+  const bool on_device = is_compute(row.kind) || row.kind == RowKind::prefill;
+  const bool alone = row.kind == RowKind::send || (some_in_any_order && on_device && has_run(row));
   if (row.resource < 0 || (!alone && !is_collective(row.kind))) return;
   holds_.push({row.resource, alone ? -1 : row.rank, row.start_ns, row.end_ns, row.op, row.rank});
 }

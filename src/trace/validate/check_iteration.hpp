@@ -22,13 +22,13 @@ struct ResourceHoldLess {
   bool operator()(const ResourceHold& a, const ResourceHold& b) const;
 };
 
-/// No two transfers hold one resource at a time, nor do two collectives of one rank, nor blocks of
-/// lanes whose ops may pass each other. Of one iteration.
+/// No two transfers hold one resource at a time, nor do two collectives of one rank, nor, where
+/// some lane's ops may pass each other, blocks and prefills. Of one iteration.
 class ResourceCheck {
 public:
   ResourceCheck(const CheckContext& context, IterationKey key)
       : context_{context}, key_{key}, holds_{context.sort_bytes} {}
-  void add(const TimelineRow& row, bool any_order);
+  void add(const TimelineRow& row, bool some_in_any_order);
   [[nodiscard]] Diagnostics finish();
 
 private:
@@ -51,8 +51,10 @@ public:
         first_{first},
         messages_{context, key},
         resources_{context, key} {
-    for (const std::string& lane : context.names->lanes)
+    for (const std::string& lane : context.names->lanes) {
       any_order_.push_back(lane.ends_with(kAnyOrder));
+      some_in_any_order_ = some_in_any_order_ || any_order_.back();
+    }
   }
 
   /// The next rows, whose values are sound.
@@ -82,7 +84,8 @@ private:
   IterationKey key_;
   RowSource& source_;
   std::uint64_t first_, count_ = 0;
-  std::vector<bool> any_order_;          ///< by lane: may its ops pass each other?
+  std::vector<bool> any_order_;  ///< by lane: may its ops pass each other?
+  bool some_in_any_order_ = false;
   std::optional<TimelineRow> last_;      ///< of those that were added
   std::optional<TimelineRow> last_ran_;  ///< of those that ran
   std::int64_t first_op_ = 0;

@@ -58,6 +58,8 @@ private:
         !within(row.level, -1, kCountOf<NetworkLevel> - 1))
       return wrong("id that cannot be", "has step {}, level {}, layer {}, version {}.", row.step,
                    row.level, row.layer, row.version);
+    if (row.request < -1 || row.tokens < -1)
+      return wrong("id that cannot be", "has request {}, tokens {}.", row.request, row.tokens);
     if (row.slice < 0 || row.slice >= row.slices)
       return wrong("slice that cannot be", "has slice {} of {}.", row.slice, row.slices);
     if (!within(row.outcome, 0, kCountOf<Outcome> - 1))

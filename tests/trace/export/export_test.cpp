@@ -183,15 +183,15 @@ TEST(CsvExport, WritesEveryRowWithNamesSpelledOut) {
   EXPECT_EQ(out.str(),
             "source,schedule,iteration,op,rank,replica,device,datacenter,lane,resource,kind,chunk,"
             "microbatch,part,parts,peer,leg,owner,piece,pieces,collective,step,level,layer,"
-            "operator,slice,slices,outcome,version,size_bytes,planned_ns,ready_ns,"
+            "operator,slice,slices,outcome,version,request,tokens,size_bytes,planned_ns,ready_ns,"
             "start_ns,end_ns,bound_by,"
             "bound_kind\n"
             "measured,\"1f1b, "
             "\"\"mine\"\"\",4,0,1,0,1,east,compute,,D,2,3,0,1,-1,whole,0,0,1,,-1,,-1,,0,1,ran,-1,"
-            "-7,10,10,10,20,-1,start\n");
+            "-1,-1,-7,10,10,10,20,-1,start\n");
 }
 
-TEST(CsvExport, SpellsOutWhatSchema3Adds) {
+TEST(CsvExport, SpellsOutWhatSchemas3And4Add) {
   Trace trace;
   testing::TimelineBuilder builder;
   builder.block(1, RowKind::F, 2, 3, 10, 20);
@@ -208,9 +208,12 @@ TEST(CsvExport, SpellsOutWhatSchema3Adds) {
   row.slices = 2;
   row.outcome = static_cast<std::int32_t>(Outcome::late);
   row.version = 9;
+  row.request = 5;
+  row.tokens = 512;
   std::ostringstream out;
   export_csv(trace, {}, out);
-  EXPECT_THAT(out.str(), HasSubstr(",1,all_gather of chunk 1,4,wan,7,attention,1,2,late,9,0,10,"));
+  EXPECT_THAT(out.str(),
+              HasSubstr(",1,all_gather of chunk 1,4,wan,7,attention,1,2,late,9,5,512,0,10,"));
 }
 
 std::string memory_of(const Trace& trace, const Selection& selection = {}) {

@@ -133,7 +133,7 @@ StoredBytes stored_bytes(const std::filesystem::path& file,
   StoredBytes bytes{std::filesystem::file_size(file), 0};
   for (const std::string& group : groups)
     for (const Column& column : timeline_columns())
-      if (column.since == 3)
+      if (may_be_empty(column))
         bytes.columns_of_schema_3 +=
             testing::stored_bytes(opened.get(), (group + '/' + column.name).c_str());
   return bytes;

@@ -85,9 +85,9 @@ TEST_F(Validate, FindsAttributesOfAnotherTypeOrValue) {
               }),
               Contains(HasSubstr("schema_version is 1: the file is older than this program")));
   EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
-                f.replace_attribute("schema_version", std::int64_t{4});
+                f.replace_attribute("schema_version", std::int64_t{5});
               }),
-              Contains(HasSubstr("schema_version is 4: the file is newer")));
+              Contains(HasSubstr("schema_version is 5: the file is newer")));
   EXPECT_THAT(after_breaking([](testing::BrokenFile& f) {
                 f.replace_attribute("time_scale", std::int64_t{1});
               }),

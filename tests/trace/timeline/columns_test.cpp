@@ -34,9 +34,11 @@ TEST(Columns, OfLaterSchemasAreInUseWhereARowSaysSomethingInThem) {
               ElementsAre("collective", "operator", "version"));
   rows[0].step = rows[0].level = rows[0].layer = rows[0].slice = rows[0].outcome = 1;
   rows[0].slices = 2;
+  rows[3].request = 4;
+  rows[3].tokens = 512;
   EXPECT_THAT(names_of(columns_in_use(rows) & ~columns_in_use({})),
               ElementsAre("collective", "step", "level", "layer", "operator", "slice", "slices",
-                          "outcome", "version"));
+                          "outcome", "version", "request", "tokens"));
 }
 
 TEST(Columns, AreFilledAloneThatAreNamed) {
@@ -53,6 +55,7 @@ TEST(Columns, AreFilledAloneThatAreNamed) {
   TimelineRow says_all;
   says_all.collective = says_all.step = says_all.level = says_all.layer = 2;
   says_all.operator_index = says_all.slice = says_all.outcome = says_all.version = 3;
+  says_all.request = says_all.tokens = 5;
   says_all.slices = 4;
   const ColumnSet all = columns_in_use(std::span{&says_all, 1}) & ~columns_in_use({});
   std::vector<TimelineRow> others(3);

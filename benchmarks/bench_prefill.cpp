@@ -1,0 +1,89 @@
+// How much prefill do the bubbles of this training hold, at what TTFT, and does training notice?
+// Plays pairs of stretches of iterations, with prefill and without, in seeded order.
+#include <nlohmann/json.hpp>
+
+#include "base/program/program.hpp"
+#include "base/text_file.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/prefill/prefill_rows.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/main.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using harness::PrefillOptions;
+using harness::PrefillSettings;
+
+/// Rank 0 reads the files, and every rank takes their text and plans the same.
+harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& options,
+                                   const PrefillSettings& settings) {
+  const std::string text = harness::on_rank0(ranks.world(), [&] {
+    if (options.check) return nlohmann::json(harness::tiny_input()).dump();
+    const Scenario scenario = scenario::load_scenario(options.scenario, options.overrides);
+    if (!options.out.empty()) harness::require_free(options.out);
+    return nlohmann::json{{"scenario", scenario.text},
+                          {"requests", read_text_file(options.requests)}}
+        .dump();
+  });
+  const auto handed = nlohmann::json::parse(text);
+  harness::PlannedStretches planned;
+  harness::collectively([&] {
+    planned = harness::plan_stretches(
+        scenario::parse_scenario(handed["scenario"].get<std::string>(), options.scenario,
+                                 options.overrides),
+        options.schedule, handed["requests"].get<std::string>(), options.requests, settings);
+    harness::check_rank_count(planned, ranks, options);
+  });
+  return planned;
+}
+
+ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
+  engine::Ranks ranks{{settings.deadline}};
+  const harness::PlannedStretches planned = plan_run(ranks, options, settings);
+  harness::Environment environment{ranks, options.command_line};
+  PrefillSettings played = settings;
+  played.engine.run = planned.scenario.run;
+  if (!ranks.host_ranks().all_local()) played.engine.clock_offset = environment.clock().offset;
+  const nlohmann::json before = environment.before();
+  std::optional<harness::PrefillRows> rows;
+  if (!options.out.empty()) rows.emplace(ranks, planned, options, played, environment, before);
+  std::optional<Progress> progress;
+  if (ranks.is_first()) progress.emplace("bench_prefill", settings.warmup + settings.pairs);
+  int done = 0;
+  const harness::PrefillRun result = harness::with_watchdog(ranks, [&] {
+    return harness::run_pairs(ranks, planned, played, environment.clock().offset,
+                              rows ? rows->keeper() : harness::StretchKeeper{}, [&] {
+                                environment.watch_load();
+                                if (progress) progress->update(++done, planned.schedule.name);
+                              });
+  });
+  const nlohmann::json after = environment.after();
+  if (rows) rows->finish(after);
+  const std::string why = harness::on_rank0(ranks.world(), [&] {
+    return harness::report_prefill(planned, result, options, played, after);
+  });
+  ranks.host_ranks().mine().phase = comm::Phase::finished;
+  return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
+}
+
+ExitCode main_of(int argc, char** argv) {
+  PrefillOptions options;
+  Arguments arguments{"Prefill in the bubbles of training: predicted against measured."};
+  harness::declare(arguments, options);
+  options.command_line = harness::command_line(argc, argv);
+  if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
+  if (options.check) harness::make_tiny(options);
+  PrefillSettings settings;
+  harness::collectively([&] { settings = harness::settings_of(options); });
+  return run(options, settings);
+}
+
+}  // namespace
+}  // namespace longhaul::bench
+
+int main(int argc, char** argv) {
+  return longhaul::harness::run_main(argc, argv,
+                                     [&] { return longhaul::bench::main_of(argc, argv); });
+}

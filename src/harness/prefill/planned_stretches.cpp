@@ -1,0 +1,121 @@
+#include "harness/prefill/planned_stretches.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "base/random.hpp"
+#include "plan/link_model/weather.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/rewrite/repeated.hpp"
+#include "plan/rows.hpp"
+#include "planner/choose_schedules.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+/// Every rank makes the schedule anew, so it must be the same one each time.
+Schedule one_schedule(const std::string& name, const Scenario& scenario) {
+  const planner::ScheduleRequest request = planner::parse_single_schedule_option(name);
+  if (request.is_looked_for())
+    fail(
+        "--schedule {}: a search may end with another order on each rank. Give a file or a "
+        "generator's name.",
+        name);
+  return planner::choose_schedule(request, scenario).schedule;
+}
+
+std::vector<prefill::Decision> place(const PlannedStretches& planned,
+                                     const PrefillSettings& settings) {
+  if (settings.backlog)
+    return prefill::place_backlog(planned.bubbles, planned.served, planned.requests,
+                                  settings.policy, *settings.backlog);
+  prefill::Controller controller{
+      planned.bubbles, planned.served, settings.policy, {false, settings.pairs}};
+  return prefill::place_open_loop(controller, planned.requests);
+}
+
+void require_whole_prompts(const std::vector<prefill::Served>& served) {
+  for (const prefill::Served& each : served)
+    if (each.model.chunk > 0 || each.model.batch > 1)
+      fail("{}: ranks play whole prompts alone. Leave prefill.chunk and prefill.batch out.",
+           each.model.name);
+}
+
+std::vector<bool> seeded_orders(int pairs, std::uint64_t seed) {
+  Random random{derived_seed(seed, 19, 0)};
+  std::vector<bool> orders;
+  for (int i = 0; i < pairs; ++i) orders.push_back(random.between(0, 1) == 1);
+  return orders;
+}
+
+}  // namespace
+
+Scenario with_service_ranks(Scenario scenario, int cell) {
+  if (!scenario.services.empty())
+    fail(
+        "{}: it has [[service]] ranks of its own (bench_prefill adds a controller, and a decode "
+        "rank for each datacenter that serves). Leave them out.",
+        scenario.name);
+  std::set<DatacenterId> serving;
+  for (const prefill::Served& each : prefill::served_models(scenario, cell))
+    for (const prefill::Pipeline& pipeline : each.serving.pipelines)
+      serving.insert(scenario.is_placed() ? scenario.datacenter_of(Rank{pipeline.ranks.front()})
+                                          : DatacenterId{0});
+  const DatacenterId first = serving.empty() ? DatacenterId{0} : *serving.begin();
+  scenario.services.push_back({RankRole::controller, first, 1});
+  for (const DatacenterId each : serving) scenario.services.push_back({RankRole::decode, each, 1});
+  return scenario;
+}
+
+PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
+                                const std::string& text, const std::string& name,
+                                const PrefillSettings& settings) {
+  PlannedStretches planned;
+  planned.schedule = one_schedule(schedule, scenario);
+  planned.time_scale = scenario.run.time_scale;
+  const int cell = scenario.parallel.cell.value_or(planned.schedule.cell);
+  planned.scenario = with_service_ranks(std::move(scenario), cell).as_played();
+  const Plan once = plan::lower(planned.schedule, planned.scenario);
+  if (!plan::Weather{once, planned.scenario}.calm())
+    fail("{}: its links vary (a plan of prefills knows calm ones). Leave their weather out.",
+         planned.scenario.name);
+  planned.training = plan::repeated(once, settings.stretch);
+  planned.predicted = sim::simulate(planned.training);
+  Timeline rows;
+  plan::append_rows(rows, planned.training, planned.predicted, 0);
+  planned.bubbles =
+      prefill::cut_at_ends(prefill::find_bubbles(rows.rows, planned.scenario.training_ranks()));
+  planned.served = prefill::served_models(planned.scenario, cell);
+  require_whole_prompts(planned.served);
+  prefill::LoadOptions load = settings.load;
+  load.seed = planned.scenario.run.seed;
+  planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
+  planned.decisions = place(planned, settings);
+  const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
+  planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
+                                               waiting, settings.pairs);
+  planned.prefill_first =
+      seeded_orders(settings.warmup + settings.pairs, planned.scenario.run.seed);
+  return planned;
+}
+
+FilledStretch PlannedStretches::fill(int pair, prefill::Manners manners) const {
+  FilledStretch stretch;
+  const Duration begin = pair * stretch_time();
+  for (prefill::Decision decision : decisions) {
+    if (!decision.is_done() || decision.start < begin || decision.start >= begin + stretch_time())
+      continue;
+    for (Duration* time : {&decision.arrival, &decision.start, &decision.end}) *time -= begin;
+    stretch.decisions.push_back(decision);
+  }
+  stretch.filled =
+      prefill::fill_plan(training, predicted, stretch_time(), served, stretch.decisions, manners);
+  stretch.filled.plan.schedule += "+prefill";
+  stretch.predicted = sim::simulate_results(stretch.filled.plan);
+  return stretch;
+}
+
+}  // namespace longhaul::harness

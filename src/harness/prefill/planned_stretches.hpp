@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/prefill/prefill_options.hpp"
+#include "plan/plan.hpp"
+#include "prefill/bounds.hpp"
+#include "prefill/lowering/filled_plan.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+#include "trace/timeline/timeline.hpp"
+
+namespace longhaul::harness {
+
+/// A stretch with prefill, by plan.
+struct FilledStretch {
+  prefill::FilledPlan filled;
+  OpResults predicted;
+  /// Those of its prompts; times count from its begin, arrivals before it are negative.
+  std::vector<prefill::Decision> decisions;
+};
+
+/// A run of bench_prefill by plan, the same on all ranks. Requests arrive by a clock that goes on
+/// while stretches with prefill do, and stands in those without: nothing runs in them.
+struct PlannedStretches {
+  Scenario scenario;  ///< as played, with its controller and decode ranks
+  double time_scale = 1;
+  Schedule schedule;
+  Plan training;      ///< a stretch without prefill
+  OpTimes predicted;  ///< of it
+  prefill::IterationBubbles bubbles;
+  std::vector<prefill::Served> served;
+  std::vector<prefill::Request> requests;    ///< of the load; of a backlog, the file
+  std::vector<prefill::Decision> decisions;  ///< of all stretches, by the clock of requests
+  prefill::UtilisationBounds bounds;
+  std::vector<bool> prefill_first;  ///< by pair, warm-up included: its order
+
+  [[nodiscard]] Duration stretch_time() const { return bubbles.period; }
+  /// The stretch with prefill of a measured pair. Each is made when it is asked for.
+  [[nodiscard]] FilledStretch fill(int pair, prefill::Manners manners) const;
+};
+
+/// `text`, the requests' file, is what `name` holds. Throws Error as reading and placing do.
+[[nodiscard]] PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
+                                              const std::string& text, const std::string& name,
+                                              const PrefillSettings& settings);
+
+/// The scenario with the ranks that serve after those that train: one controller, and a decode
+/// rank for each datacenter where a pipeline serves. Its own [[service]] ranks must be none.
+[[nodiscard]] Scenario with_service_ranks(Scenario scenario, int cell);
+
+}  // namespace longhaul::harness

@@ -1,0 +1,115 @@
+#include "harness/prefill/prefill_options.hpp"
+
+#include <charconv>
+
+#include "base/program/option_values.hpp"
+#include "harness/options/credit.hpp"
+#include "harness/options/pipeline_options.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+constexpr const char* kCareless = "careless";
+constexpr int kMostInBacklog = 1'000'000;
+
+double factor_of(const char* option, const std::string& text) {
+  double factor = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, factor);
+  if (problem != std::errc{} || stopped != end || !(factor > 0) || factor > 1e9)
+    fail("{}: \"{}\" is no number above 0. Give one.", option, text);
+  return factor;
+}
+
+void take_policy(const PrefillOptions& options, PrefillSettings& settings) {
+  if (options.policy == kCareless) {
+    settings.manners = prefill::Manners::careless;
+    return;
+  }
+  settings.policy = choice<prefill::PlacementPolicy>("--policy", options.policy);
+}
+
+void take_load(const PrefillOptions& options, PrefillSettings& settings) {
+  if (!options.backlog.empty()) {
+    settings.backlog.emplace();
+    settings.backlog->waiting = whole_number("--backlog", options.backlog, 1, kMostInBacklog);
+    settings.backlog->iterations = options.pairs;
+    if (!options.patience.empty())
+      settings.backlog->patience = whole_number("--patience", options.patience, 0, kMostInBacklog);
+    if (!options.rate.empty() || !options.poisson.empty())
+      fail(
+          "--backlog: a queue that never empties has no arrivals. Leave --rate and --poisson out.");
+    return;
+  }
+  if (!options.patience.empty())
+    fail("--patience: it has no effect without --backlog (no one is passed over). Leave it out.");
+  if (!options.rate.empty()) settings.load.rate = factor_of("--rate", options.rate);
+  if (!options.poisson.empty()) settings.load.poisson = factor_of("--poisson", options.poisson);
+}
+
+}  // namespace
+
+void declare(Arguments& arguments, PrefillOptions& options) {
+  arguments.option("SCENARIO", options.scenario, "scenario (.toml) with a [prefill]");
+  arguments.option("--schedule", options.schedule, "of training").shows_default();
+  arguments.option("--requests", options.requests, "Azure's trace (.csv), or JSON lines");
+  arguments.option("--pairs", options.pairs, "of stretches with prefill and without")
+      .shows_default()
+      .within(1, 10'000);
+  arguments.option("--stretch", options.stretch, "iterations of a stretch")
+      .shows_default()
+      .within(1, 1'000);
+  arguments.option("--warmup", options.warmup, "pairs before them, not measured")
+      .shows_default()
+      .within(0, 100);
+  arguments.option("--controller", options.controller, "planned: what the simulator filled")
+      .shows_default();
+  arguments
+      .option("--policy", options.policy,
+              "best-fit, earliest, or careless: a control that gives way to no block")
+      .shows_default();
+  arguments.option("--backlog", options.backlog,
+                   "so many requests always wait, the file over and "
+                   "over");
+  arguments.option("--patience", options.patience,
+                   "how often best-fit passes a request of a backlog over (default 256)");
+  arguments.option("--rate", options.rate, "so many times as fast as the trace");
+  arguments.option("--poisson", options.poisson, "requests a second, instead of its arrivals");
+  arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:STRETCH, freeze@");
+  add_shared_options(arguments, options,
+                     {{Shared::overrides},
+                      {Shared::deadline},
+                      {Shared::ranks},
+                      {Shared::out, "directory for record.json and trace.h5"},
+                      {Shared::json},
+                      {Shared::check,
+                       "tiny: a scenario of its own, and the answer is the exit "
+                       "code"}});
+  arguments.footer(help_footer(
+      {"build/bin/bench_prefill benchmarks/scenarios/bubbletea.toml --schedule gpipe --requests "
+       "benchmarks/requests/prompts.csv --backlog 512 --pairs 2 --ranks-per-process 16",
+       "scripts/mpi -n 16 build/bin/bench_prefill benchmarks/scenarios/bubbletea.toml --schedule "
+       "gpipe --requests benchmarks/requests/prompts.csv --backlog 512 --out runs/prefill"}));
+}
+
+PrefillSettings settings_of(const PrefillOptions& options) {
+  PrefillSettings settings;
+  take_policy(options, settings);
+  settings.controller = choice<PrefillController>("--controller", options.controller);
+  settings.pairs = options.pairs;
+  settings.stretch = options.stretch;
+  settings.warmup = options.warmup;
+  take_load(options, settings);
+  settings.engine.credit = credit_of(options.credit);
+  settings.engine.streams = true;  // both kinds of stretches are played in the same way
+  settings.deadline = deadline_of(options.deadline);
+  if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
+  if (options.scenario.empty())
+    fail("bench_prefill: a file is missing. Name a scenario (.toml) with a [prefill].");
+  if (options.requests.empty())
+    fail("bench_prefill: --requests is missing (who asks for what). Name a trace (.csv, .jsonl).");
+  return settings;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/options.hpp"
+#include "harness/environment/shared_options.hpp"
+#include "prefill/lowering/filled_plan.hpp"
+#include "prefill/requests.hpp"
+
+namespace longhaul::harness {
+
+/// The command line of bench_prefill, as typed.
+struct PrefillOptions : SharedOptions {
+  std::string scenario, schedule = "1f1b", requests;
+  std::string policy = "best-fit", controller = "planned";
+  std::string backlog, patience, rate, poisson;  ///< empty: not given
+  std::string credit = "1ms", fault;
+  int pairs = 20, stretch = 2, warmup = 1;
+};
+
+/// Who says what is done when: a plan that the simulator filled.
+#define LONGHAUL_PREFILL_CONTROLLERS(X) X(planned, "planned")
+LONGHAUL_LISTED_ENUM(PrefillController, LONGHAUL_PREFILL_CONTROLLERS);
+
+/// What it asks for.
+struct PrefillSettings {
+  prefill::PlacementPolicy policy = prefill::PlacementPolicy::best_fit;
+  prefill::Manners manners = prefill::Manners::gives_way;
+  PrefillController controller = PrefillController::planned;
+  std::optional<prefill::BacklogOptions> backlog{};  ///< nullopt: an open loop
+  prefill::LoadOptions load;
+  int pairs = 20;   ///< of stretches, with prefill and without
+  int stretch = 2;  ///< iterations
+  int warmup = 1;   ///< pairs before them, which are not measured
+  engine::EngineOptions engine;
+  Duration deadline{};
+};
+
+void declare(Arguments& arguments, PrefillOptions& options);
+/// Throws Error that names the option.
+[[nodiscard]] PrefillSettings settings_of(const PrefillOptions& options);
+
+}  // namespace longhaul::harness

@@ -1,0 +1,331 @@
+#include "harness/prefill/prefill_record.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/statistics/sample.hpp"
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "report/record_file.hpp"
+#include "report/tables.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Shares of GPUs x wall time of all stretches with prefill.
+struct Shares {
+  double training = 0, prefill = 0;
+  std::optional<double> useful{};
+};
+
+Shares shares_of(const PlannedStretches& planned, const PrefillRun& run, bool predicted) {
+  double wall = 0, training = 0, prefill = 0, useful = 0;
+  std::map<std::int64_t, const prefill::Decision*> decisions;
+  for (const prefill::Decision& each : planned.decisions) decisions[each.request] = &each;
+  bool knows_useful = true;
+  for (const StretchPair& pair : run.pairs) {
+    const StretchOutcome& of = predicted ? pair.predicted : pair.with;
+    wall += static_cast<double>(of.wall.count());
+    training += static_cast<double>(of.training.count());
+    prefill += static_cast<double>(of.prefill.count());
+    for (const PlayedRequest& each : of.requests) {
+      if (!each.is_done) continue;
+      const auto& model = planned.served[decisions.at(each.request)->model].model;
+      const auto ns = model.useful_ns(each.tokens);
+      knows_useful = knows_useful && ns.has_value();
+      useful += ns.value_or(0);
+    }
+  }
+  const double all = wall * planned.bubbles.gpus;
+  if (all == 0) return {};
+  Shares shares{training / all, prefill / all, std::nullopt};
+  if (knows_useful) shares.useful = (training + useful) / all;
+  return shares;
+}
+
+ordered_json or_null(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json{};
+}
+
+ordered_json shares_json(const Shares& shares) {
+  return {{"training", shares.training},
+          {"prefill", shares.prefill},
+          {"total", shares.training + shares.prefill},
+          {"useful", or_null(shares.useful)}};
+}
+
+ordered_json utilisation_json(const PlannedStretches& planned, const PrefillRun& run) {
+  ordered_json json = shares_json(shares_of(planned, run, false));
+  json["upper_bound"] = planned.bounds.upper();
+  json["bound_reason"] = planned.bounds.reason();
+  json["bounds"] = {{"bubbles", planned.bounds.bubbles},
+                    {"whole_prompts", or_null(planned.bounds.whole_prompts)},
+                    {"mix", or_null(planned.bounds.mix)},
+                    {"flow", or_null(planned.bounds.flow)}};
+  return json;
+}
+
+/// By id: what became of each request that was answered.
+std::map<std::int64_t, const PlayedRequest*> played_by_id(const PrefillRun& run) {
+  std::map<std::int64_t, const PlayedRequest*> played;
+  for (const StretchPair& pair : run.pairs)
+    for (const PlayedRequest& each : pair.with.requests) played[each.request] = &each;
+  return played;
+}
+
+ordered_json parts_json(double wait, double compute, double hop) {
+  return {{"network", 0}, {"decision", 0}, {"wait", wait},    {"compute", compute},
+          {"hop", hop},   {"kv", 0},       {"first_token", 0}};
+}
+
+ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played) {
+  ordered_json json{{"id", decision.request}, {"tokens", decision.tokens}};
+  if (decision.refused) {
+    json["answer"] = "refused";
+    json["reason"] = to_string(*decision.refused);
+  } else {
+    json["answer"] = played != nullptr && played->is_done ? "done" : "failed";
+    if (json["answer"] == "failed") json["reason"] = "declined";
+  }
+  const bool done = played != nullptr && played->is_done;
+  json["ttft_ns"] = done ? ordered_json(played->ttft.count()) : ordered_json{};
+  json["ttft_parts_ns"] = ordered_json{};
+  if (!done) return json;
+  json["ttft_parts_ns"] = {{"network", 0},
+                           {"decision", 0},
+                           {"wait", played->wait.count()},
+                           {"compute", played->compute.count()},
+                           {"hop", played->hop.count()},
+                           {"kv", 0},
+                           {"first_token", 0}};
+  return json;
+}
+
+ordered_json percentiles_json(std::vector<double> sample) {
+  if (sample.empty()) return {};
+  std::ranges::sort(sample);
+  const auto at = [&](double share) {
+    const auto rank =
+        static_cast<std::size_t>(std::ceil(share * static_cast<double>(sample.size())));
+    return static_cast<std::int64_t>(sample[std::max<std::size_t>(rank, 1) - 1]);
+  };
+  return {{"p50", at(0.5)}, {"p90", at(0.9)}, {"p99", at(0.99)}, {"max", at(1)}};
+}
+
+/// TTFT of all that was answered, as measured or predicted, and the means of its parts.
+void add_ttft(const PrefillRun& run, ordered_json& json) {
+  std::vector<double> measured, predicted;
+  double wait = 0, compute = 0, hop = 0;
+  for (const StretchPair& pair : run.pairs)
+    for (const PlayedRequest& each : pair.with.requests) {
+      if (!each.is_done) continue;
+      measured.push_back(static_cast<double>(each.ttft.count()));
+      predicted.push_back(static_cast<double>(each.predicted_ttft.count()));
+      wait += static_cast<double>(each.wait.count());
+      compute += static_cast<double>(each.compute.count());
+      hop += static_cast<double>(each.hop.count());
+    }
+  const double count = std::max<double>(1, static_cast<double>(measured.size()));
+  json["ttft_ns"] = percentiles_json(measured);
+  json["predicted_ttft_ns"] = percentiles_json(predicted);
+  json["ttft_parts_ns"] = parts_json(wait / count, compute / count, hop / count);
+}
+
+struct Counts {
+  std::int64_t offered = 0, done = 0, failed = 0, tokens = 0;
+  std::array<std::int64_t, every<prefill::RefusalReason>().size()> refused{};
+};
+
+Counts counts_of(const PlannedStretches& planned, const PrefillRun& run) {
+  const auto played = played_by_id(run);
+  Counts counts;
+  for (const prefill::Decision& each : planned.decisions) {
+    ++counts.offered;
+    if (each.refused) {
+      ++counts.refused[static_cast<std::size_t>(*each.refused)];
+      continue;
+    }
+    const auto found = played.find(each.request);
+    const bool done = found != played.end() && found->second->is_done;
+    ++(done ? counts.done : counts.failed);
+    counts.tokens += done ? each.tokens : 0;
+  }
+  return counts;
+}
+
+ordered_json requests_json(const Counts& counts, const PrefillRun& run) {
+  ordered_json refused = ordered_json::object();
+  for (const prefill::RefusalReason reason : every<prefill::RefusalReason>())
+    refused[to_string(reason)] = counts.refused[static_cast<std::size_t>(reason)];
+  std::int64_t late = 0;
+  for (const StretchPair& pair : run.pairs) late += pair.with.late;
+  return {{"offered", counts.offered},
+          {"done", counts.done},
+          {"refused", refused},
+          {"cancelled", 0},
+          {"failed", counts.failed},
+          {"killed", 0},
+          {"late", late},
+          {"by_length", ordered_json::array()}};
+}
+
+ordered_json delay_json(const PrefillRun& run, StretchOutcome StretchPair::*side) {
+  std::int64_t blocks = 0;
+  Duration total{};
+  for (const StretchPair& pair : run.pairs) {
+    blocks += (pair.*side).blocks_bound_by_prefill;
+    total += (pair.*side).delay;
+  }
+  return {{"blocks_bound_by_prefill", blocks}, {"total_ns", total.count()}, {"by_kv_ns", 0}};
+}
+
+/// The verdict of `longhaul compare` on two samples of one run.
+std::string verdict_of(const Ratio& ratio, double of_medians) {
+  if (!ratio.interval) return "not distinguishable";
+  if (ratio.interval->low > 1 && of_medians > 1) return "slower";
+  if (ratio.interval->high < 1 && of_medians < 1) return "faster";
+  return "not distinguishable";
+}
+
+ordered_json pairs_json(const PrefillRun& run) {
+  std::vector<double> on, off;
+  ordered_json json;
+  json["order"] = ordered_json::array();
+  for (const StretchPair& pair : run.pairs) {
+    on.push_back(static_cast<double>(pair.with.wall.count()));
+    off.push_back(static_cast<double>(pair.without.wall.count()));
+    json["order"].push_back(pair.prefill_first ? "on-off" : "off-on");
+    json["on_ns"].push_back(pair.with.wall.count());
+    json["off_ns"].push_back(pair.without.wall.count());
+  }
+  const Ratio ratio = ratio_of(off, on);
+  const double medians = summarize(on).median / summarize(off).median;
+  json["ratio_of_medians"] = medians;
+  json["ratio"] = ratio.estimate;
+  json["interval"] = ratio.interval
+                         ? ordered_json::array({ratio.interval->low, ratio.interval->high})
+                         : ordered_json{};
+  json["verdict"] = verdict_of(ratio, medians);
+  if (!ratio.interval) json["reason"] = "too few pairs for an interval: 4 can tell";
+  return json;
+}
+
+ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& run,
+                           const PrefillSettings& settings) {
+  const Counts counts = counts_of(planned, run);
+  ordered_json json{{"schedule", planned.schedule.name},
+                    {"period_ns", planned.stretch_time().count() / settings.stretch},
+                    {"stretch_ns", planned.stretch_time().count()}};
+  json["utilisation"] = utilisation_json(planned, run);
+  json["predicted_utilisation"] = shares_json(shares_of(planned, run, true));
+  json["requests"] = requests_json(counts, run);
+  json["tokens_served"] = counts.tokens;
+  add_ttft(run, json);
+  json["training_delay"] = delay_json(run, &StretchPair::with);
+  json["predicted_training_delay"] = delay_json(run, &StretchPair::predicted);
+  json["placement_ns"] = ordered_json{};
+  json["cost"] = ordered_json{};
+  json["requests_detail"] = ordered_json::array();
+  const auto played = played_by_id(run);
+  for (const prefill::Decision& each : planned.decisions) {
+    const auto found = played.find(each.request);
+    json["requests_detail"].push_back(
+        detail_json(each, found == played.end() ? nullptr : found->second));
+  }
+  return json;
+}
+
+}  // namespace
+
+ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& run,
+                            const PrefillOptions& options, const PrefillSettings& settings,
+                            const nlohmann::json& environment) {
+  ordered_json record = report::record_header(
+      {.benchmark = "bench_prefill", .numbers = "measured", .command_line = options.command_line});
+  record["scenario"] = planned.scenario.name;
+  record["scenario_text"] = planned.scenario.text;
+  record["time_scale"] = planned.time_scale;
+  record["ranks"] = planned.scenario.ranks();
+  record["training_ranks"] = planned.scenario.training_ranks();
+  record["controller"] = to_string(settings.controller);
+  record["policy"] = options.policy;
+  record["load"] = settings.backlog
+                       ? fmt::format("a backlog of {}", settings.backlog->waiting)
+                       : fmt::format("an open loop of {} requests", planned.requests.size());
+  record["stretch_iterations"] = settings.stretch;
+  record["check"] = run.wrong == 0 ? "ok" : "wrong";
+  record["messages"] = run.messages;
+  record["blocks"] = run.blocks;
+  record["environment"] = environment;
+  record["pairs"] = pairs_json(run);
+  record["schedules"] = ordered_json::array({schedule_json(planned, run, settings)});
+  return record;
+}
+
+std::string why_not_sound(const PlannedStretches& planned, const PrefillRun& run) {
+  if (run.wrong > 0) return fmt::format("{} messages or blocks were wrong", run.wrong);
+  std::set<std::int64_t> answered;
+  for (const prefill::Decision& each : planned.decisions)
+    if (!answered.insert(each.request).second)
+      return fmt::format("request {} was answered twice", each.request);
+  std::set<std::int64_t> played;
+  for (const StretchPair& pair : run.pairs)
+    for (const PlayedRequest& each : pair.with.requests) {
+      if (!played.insert(each.request).second)
+        return fmt::format("request {} was played twice", each.request);
+      if (each.is_done && each.wait + each.compute + each.hop != each.ttft)
+        return fmt::format("the parts of request {} do not add up to its TTFT", each.request);
+    }
+  const auto placed = std::ranges::count_if(
+      planned.decisions, [](const prefill::Decision& each) { return !each.refused; });
+  if (placed != std::ssize(played))
+    return fmt::format("{} requests were placed and {} played", placed, played.size());
+  return {};
+}
+
+std::string prefill_text(const ordered_json& record) {
+  const ordered_json& schedule = record["schedules"][0];
+  const ordered_json& pairs = record["pairs"];
+  const auto percent = [](const ordered_json& share) {
+    return share.is_null() ? std::string{"-"} : report::percent_text(share.get<double>()) + "%";
+  };
+  const auto time = [](const ordered_json& ns) {
+    return ns.is_null() ? std::string{"-"} : to_text(Duration{ns.get<std::int64_t>()});
+  };
+  Table table{
+      {{"", Align::left}, {"training"}, {"with prefill"}, {"useful"}, {"TTFT p50"}, {"p99"}}};
+  const auto add = [&](const char* name, const ordered_json& shares, const ordered_json& ttft) {
+    table.add_row({name, percent(shares["training"]), percent(shares["total"]),
+                   percent(shares["useful"]), ttft.is_null() ? "-" : time(ttft["p50"]),
+                   ttft.is_null() ? "-" : time(ttft["p99"])});
+  };
+  add("predicted", schedule["predicted_utilisation"], schedule["predicted_ttft_ns"]);
+  add("measured", schedule["utilisation"], schedule["ttft_ns"]);
+  const ordered_json& requests = schedule["requests"];
+  std::string text =
+      fmt::format("{}: {}, {}, {}\n\n{}\n", record["scenario"].get<std::string>(),
+                  schedule["schedule"].get<std::string>(), record["load"].get<std::string>(),
+                  record["policy"].get<std::string>(), table.text());
+  text += fmt::format("requests: {} offered, {} done, {} failed\n",
+                      requests["offered"].get<std::int64_t>(), requests["done"].get<std::int64_t>(),
+                      requests["failed"].get<std::int64_t>());
+  text += fmt::format("training with prefill to without: {:.4f} of medians, ",
+                      pairs["ratio_of_medians"].get<double>());
+  text += pairs["interval"].is_null()
+              ? std::string{"no interval"}
+              : fmt::format("{:.4f} to {:.4f}", pairs["interval"][0].get<double>(),
+                            pairs["interval"][1].get<double>());
+  const ordered_json& delay = schedule["training_delay"];
+  return text + fmt::format(" ({}); {} blocks waited for a prefill, {} in all\n",
+                            pairs["verdict"].get<std::string>(),
+                            delay["blocks_bound_by_prefill"].get<std::int64_t>(),
+                            time(delay["total_ns"]));
+}
+
+}  // namespace longhaul::harness

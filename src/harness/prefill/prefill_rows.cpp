@@ -1,0 +1,134 @@
+#include "harness/prefill/prefill_rows.hpp"
+
+#include "base/version.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/prefill/prefill_record.hpp"
+#include "plan/rows.hpp"
+#include "report/tables.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+Timeline predicted_rows(const PlannedStretches& planned, const PrefillSettings& settings) {
+  Timeline timeline;
+  for (int pair = 0; pair < settings.pairs; ++pair)
+    plan::append_rows(timeline, planned.training, planned.predicted, pair);
+  for (int pair = 0; pair < settings.pairs; ++pair) {
+    const FilledStretch stretch = planned.fill(pair, settings.manners);
+    plan::append_rows(timeline, stretch.filled.plan, stretch.predicted, pair);
+  }
+  return timeline;
+}
+
+nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOptions& options) {
+  return {{"scenario", planned.scenario.text}, {"--schedule", options.schedule},
+          {"--requests", options.requests},    {"--policy", options.policy},
+          {"--backlog", options.backlog},      {"--pairs", options.pairs},
+          {"--stretch", options.stretch}};
+}
+
+}  // namespace
+
+PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
+                         const PrefillOptions& options, const PrefillSettings& settings,
+                         Environment& environment, const nlohmann::json& before)
+    : environment_{environment}, credit_{settings.engine.credit} {
+  StreamRequest request;
+  request.out = options.out;
+  request.asked = asked_of_prefill(planned, options);
+  request.info.creator = fmt::format("bench_prefill {}", version());
+  request.info.git_commit = git_commit();
+  request.info.command_line = options.command_line;
+  request.info.scenario = planned.scenario.text;
+  request.info.time_scale = planned.time_scale;
+  nlohmann::json facts = before;
+  facts["lateness_credit_ns"] = credit_.count();
+  request.info.environment = facts.dump();
+  directory_.emplace(
+      ranks, request, 2, [&] { return predicted_rows(planned, settings); },
+      environment.clock().offset);
+}
+
+StretchKeeper PrefillRows::keeper() {
+  return
+      [this](bool with_prefill, int pair, const Plan& plan, const engine::IterationResult& result) {
+        engine::IterationResult kept = result;
+        kept.iteration = pair;
+        directory_->keep(with_prefill ? 1 : 0, plan, kept);
+        directory_->flush();
+      };
+}
+
+void PrefillRows::finish(nlohmann::json environment) {
+  environment["lateness_credit_ns"] = credit_.count();
+  directory_->finish(environment_.rank_clocks(), environment);
+}
+
+void make_tiny(PrefillOptions& options) {
+  options.scenario = options.requests = "--check";
+  options.schedule = "gpipe";
+  options.pairs = 3;
+  options.stretch = 2;
+  options.warmup = 1;
+}
+
+std::map<std::string, std::string> tiny_input() {
+  return {{"scenario", R"([scenario]
+name = "tiny prefill"
+[costs]
+forward = "4ms"
+backward = "8ms"
+message = "1MiB"
+activation = "1MiB"
+weights = "1MiB"
+[parallel]
+stages = 2
+replicas = 2
+microbatches = 2
+gradient_sync = "none"
+[[datacenter]]
+name = "west"
+stages = [0, 1]
+[prefill]
+model = {layers = 2, hidden = 64, intermediate = 128, heads = 4, kv_heads = 4, head_size = 16, vocabulary = 100}
+achieved_flops = "0.002TFLOP/s"
+floor = "1ms"
+stages = 2
+hop = "100us"
+guard = "1ms"
+)"},
+          {"requests",
+           "{\"timestamp\": 0, \"input_length\": 60}\n{\"timestamp\": 5, \"input_length\": 20}\n"
+           "{\"timestamp\": 20, \"input_length\": 80}\n{\"timestamp\": 40, \"input_length\": 10}\n"
+           "{\"timestamp\": 60, \"input_length\": 5}\n"}};
+}
+
+void check_rank_count(const PlannedStretches& planned, const engine::Ranks& ranks,
+                      const PrefillOptions& options) {
+  const Scenario& scenario = planned.scenario;
+  if (scenario.ranks() == ranks.count()) return;
+  fail(
+      "scenario {} needs {} ranks ({} that train, {} that serve), but {} are running. Start it "
+      "with "
+      "scripts/mpi -n {} build/bin/bench_prefill {} ...",
+      scenario.name, scenario.ranks(), scenario.training_ranks(),
+      scenario.ranks() - scenario.training_ranks(), ranks.count(), scenario.ranks(),
+      options.scenario);
+}
+
+std::string report_prefill(const PlannedStretches& planned, const PrefillRun& run,
+                           const PrefillOptions& options, const PrefillSettings& settings,
+                           const nlohmann::json& environment) {
+  const auto record = prefill_record(planned, run, options, settings, environment);
+  if (options.json)
+    fmt::print("{}\n", record.dump(2));
+  else
+    fmt::print("{}", prefill_text(record));
+  std::fflush(stdout);
+  if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
+  const std::string why = why_not_sound(planned, run);
+  if (!why.empty()) fmt::print(stderr, "longhaul: {}\n", why);
+  return why;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/prefill/prefill_run.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/streams/stream_directory.hpp"
+
+namespace longhaul::harness {
+
+/// The trace of --out: stretches without prefill are iterations of the schedule, those with it
+/// iterations of SCHEDULE+prefill, both numbered by pair. Each is a segment as soon as its pair is
+/// over; nothing is written while a stretch is played.
+class PrefillRows {
+public:
+  /// Collective.
+  PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned, const PrefillOptions& options,
+              const PrefillSettings& settings, Environment& environment,
+              const nlohmann::json& before);
+  [[nodiscard]] StretchKeeper keeper();
+  /// Collective, after the last pair: makes one trace of all segments.
+  void finish(nlohmann::json environment);
+
+private:
+  Environment& environment_;
+  Duration credit_;
+  std::optional<StreamDirectory> directory_;
+};
+
+/// What --check asks for, in place of what was typed.
+void make_tiny(PrefillOptions& options);
+/// Scenario and requests of it: {"scenario", "requests"}.
+[[nodiscard]] std::map<std::string, std::string> tiny_input();
+
+/// Throws Error, which says how to start it, where there are more or fewer ranks than it needs.
+void check_rank_count(const PlannedStretches& planned, const engine::Ranks& ranks,
+                      const PrefillOptions& options);
+
+/// On rank 0: prints the answer, writes record.json. Gives back why the run is not sound, where it
+/// is not.
+[[nodiscard]] std::string report_prefill(const PlannedStretches& planned, const PrefillRun& run,
+                                         const PrefillOptions& options,
+                                         const PrefillSettings& settings,
+                                         const nlohmann::json& environment);
+
+}  // namespace longhaul::harness

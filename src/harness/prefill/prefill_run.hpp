@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/engine.hpp"
+#include "engine/ranks.hpp"
+#include "harness/prefill/planned_stretches.hpp"
+#include "harness/prefill/stretch_outcome.hpp"
+
+namespace longhaul::harness {
+
+/// Two stretches of a run, back to back.
+struct StretchPair {
+  bool prefill_first = false;
+  StretchOutcome with, without;
+  StretchOutcome predicted;  ///< of the one with
+};
+
+/// What all ranks played; pairs are on rank 0.
+struct PrefillRun {
+  std::vector<StretchPair> pairs;
+  std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
+};
+
+/// Where rows go: of stretches without prefill as iterations of schedule 0, of those with as those
+/// of schedule 1. nullptr: nowhere.
+using StretchKeeper = std::function<void(bool with_prefill, int pair, const Plan& plan,
+                                         const engine::IterationResult& result)>;
+
+/// Collective: plays pairs of stretches, the one with prefill first or second as the seed says.
+/// What a pair needs is made before it, and its rows are kept after it. `offset` moves this rank's
+/// stamps to rank 0's clock.
+[[nodiscard]] PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
+                                   const PrefillSettings& settings, Duration offset,
+                                   const StretchKeeper& keep,
+                                   const std::function<void()>& pair_done);
+
+}  // namespace longhaul::harness
