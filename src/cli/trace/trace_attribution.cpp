@@ -186,9 +186,13 @@ std::optional<Attribution> attribution_of(const Timeline& timeline, const std::s
   return result;
 }
 
-/// Time in which a rank does such beside its device.
-constexpr std::array kTaskRows{std::pair{TaskKind::host_task, "host tasks"},
-                               std::pair{TaskKind::copy, "copies"}};
+/// Time in which a rank does such beside its blocks.
+constexpr std::array kTaskRows{
+    std::pair{TaskKind::host_task, "host tasks"}, std::pair{TaskKind::copy, "copies"},
+    std::pair{TaskKind::copy_out, "copies out"},  std::pair{TaskKind::host_gather, "gathers"},
+    std::pair{TaskKind::compress, "compression"}, std::pair{TaskKind::merge, "merges"},
+    std::pair{TaskKind::optimize, "optimizer"},   std::pair{TaskKind::copy_in, "copies in"},
+    std::pair{TaskKind::prefill, "prefill"}};
 
 std::string table_of(const std::vector<Attribution>& sides) {
   double largest = 0;

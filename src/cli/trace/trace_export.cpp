@@ -1,5 +1,4 @@
 #include <array>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 
@@ -9,7 +8,6 @@
 #include "plan/rewrite/timeline_granularity.hpp"
 #include "report/granularity.hpp"
 #include "report/record_file.hpp"
-#include "scenario/reader/load.hpp"
 #include "trace/export/export.hpp"
 
 namespace longhaul::cli {
@@ -40,23 +38,14 @@ void require_out(const Options& options, const char* what) {
   report::require_new_file(options.out);
 }
 
-/// The scenario of a trace, with the overrides that its text has as comments.
-Scenario scenario_of_trace(const trace::Trace& trace, const std::string& source) {
-  std::vector<std::string> overrides;
-  std::istringstream lines{trace.info.scenario};
-  constexpr std::string_view kOverride = "# --set ";
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(kOverride)) overrides.push_back(line.substr(kOverride.size()));
-  return scenario::parse_scenario(trace.info.scenario, source + ": scenario", overrides);
-}
-
 /// Joins the operators of blocks, or cuts blocks into theirs.
 void set_granularity(Granularity granularity, const std::string& source, trace::Trace& trace) {
   for (Timeline* const timeline : {&trace.predicted, &trace.measured}) {
     if (timeline->rows.empty()) continue;
-    *timeline = granularity == Granularity::blocks
-                    ? plan::folded(*timeline).or_throw()
-                    : plan::unfolded(*timeline, scenario_of_trace(trace, source)).or_throw();
+    *timeline =
+        granularity == Granularity::blocks
+            ? plan::folded(*timeline).or_throw()
+            : plan::unfolded(*timeline, scenario_of_trace(trace, source), granularity).or_throw();
   }
 }
 

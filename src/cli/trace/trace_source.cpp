@@ -1,8 +1,10 @@
 #include "cli/trace/trace_source.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 #include "base/suggest.hpp"
+#include "scenario/reader/load.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::cli {
@@ -51,6 +53,15 @@ trace::Trace load_trace(const std::filesystem::path& source, const Options& opti
   if (std::filesystem::exists(merged)) return load_file(merged, options);
   require_few_segments(source);
   return trace::merge_run(source);
+}
+
+Scenario scenario_of_trace(const trace::Trace& trace, const std::string& source) {
+  std::vector<std::string> overrides;
+  std::istringstream lines{trace.info.scenario};
+  constexpr std::string_view kOverride = "# --set ";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(kOverride)) overrides.push_back(line.substr(kOverride.size()));
+  return scenario::parse_scenario(trace.info.scenario, source + ": scenario", overrides);
 }
 
 std::vector<std::string> traced_schedules(const trace::Trace& trace, const Options& options) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command/commands.hpp"
+#include "scenario/scenario.hpp"
 #include "trace/file/trace_file.hpp"
 #include "trace/report/report.hpp"
 
@@ -15,6 +16,9 @@ namespace longhaul::cli {
 /// 16 million rows only what --schedule and --iteration select, and nothing if that is more still.
 [[nodiscard]] trace::Trace load_trace(const std::filesystem::path& source,
                                       const Options& options = {});
+
+/// The scenario of a trace, with the overrides that its text has as comments.
+[[nodiscard]] Scenario scenario_of_trace(const trace::Trace& trace, const std::string& source);
 
 /// Names of the schedules of either timeline, or the one that --schedule names (throws Error where
 /// the trace does not have it).

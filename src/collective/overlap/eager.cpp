@@ -8,11 +8,14 @@ namespace longhaul::collective {
 namespace {
 
 /// In the order in which a rank can begin them: by the last operation that each waits for; of those
-/// that wait for none by the first operation that needs them.
+/// with the same one, what waits for a message of another stage comes last (that may wait for the
+/// others); then by the first operation that needs them.
 void issue_as_ready(StageWork& work) {
   struct Ready {
     std::int64_t after = -1;
+    bool waits_for_stage = false;
     std::int64_t wanted = 0;
+    auto operator<=>(const Ready&) const = default;
   };
   const auto positions = work.positions();
   IndexedVector<CommunicationId, Ready> ready(work.communications.count());
@@ -20,13 +23,12 @@ void issue_as_ready(StageWork& work) {
     const Communication& each = work.communications[id];
     Ready& own = ready[id];
     own.after = earliest_after(each, positions);
+    own.waits_for_stage = each.input >= 0;
     own.wanted = static_cast<std::int64_t>(work.order.size());
     for (const OperationId operation : each.needed_by)
       own.wanted = std::min<std::int64_t>(own.wanted, positions[operation]);
   }
-  std::ranges::stable_sort(work.issue, [&](CommunicationId a, CommunicationId b) {
-    return std::pair{ready[a].after, ready[a].wanted} < std::pair{ready[b].after, ready[b].wanted};
-  });
+  std::ranges::stable_sort(work.issue, {}, [&](CommunicationId id) { return ready[id]; });
 }
 
 /// The order of one block: its dgrads, then its wgrads, each as they were.

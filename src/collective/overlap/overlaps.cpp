@@ -27,7 +27,8 @@ Parallel with_whole_weights(Parallel parallel, GradientSync sync) {
 }
 
 Parallel in_buckets(Parallel parallel) {
-  if (!parallel.sharding.bucket) parallel.sharding.bucket = kBucket;
+  if (!parallel.sharding.bucket && !parallel.sharding.no_buckets)
+    parallel.sharding.bucket = kBucket;
   return with_whole_weights(parallel, GradientSync::all_reduce);
 }
 
@@ -51,13 +52,14 @@ Parallel fsdp2(Parallel parallel) {
 /// Megatron's buckets of 40 million numbers, where gradients are whole.
 Parallel megatron(Parallel parallel) {
   constexpr std::int64_t kNumbers = 40'000'000;
-  if (!parallel.sharding.bucket)
+  if (!parallel.sharding.bucket && !parallel.sharding.no_buckets)
     parallel.sharding.bucket = Bytes{kNumbers * parallel.sharding.gradient_bytes};
   return parallel;
 }
 
 Parallel in_given_buckets(Parallel parallel) {
-  if (!parallel.sharding.bucket) parallel.sharding.bucket = kBucket;
+  if (!parallel.sharding.bucket && !parallel.sharding.no_buckets)
+    parallel.sharding.bucket = kBucket;
   return parallel;
 }
 

@@ -24,7 +24,8 @@ public:
       Communication& each = work_.communications[id];
       if (each.traffic == Traffic::fsdp && each.kind == CollectiveKind::all_gather) continue;
       // What waits for an operation is issued when that ends, ahead of a gather at that moment.
-      moments_[id] = {earliest_after(each, positions_) + 1, 0};
+      // What waits for a message of another stage comes last, for that may wait for the others.
+      moments_[id] = {earliest_after(each, positions_) + 1, each.input >= 0 ? 2 : 0};
       each.queue = queue_of(each);
     }
     std::ranges::stable_sort(work_.issue, {}, [&](CommunicationId id) { return moments_[id]; });

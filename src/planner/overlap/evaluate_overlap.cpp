@@ -10,6 +10,7 @@
 #include "collective/overlap/rewrites.hpp"
 #include "planner/collectives/collective_times.hpp"
 #include "planner/collectives/time_alone.hpp"
+#include "planner/make_schedule.hpp"
 #include "planner/overlap/overlap_search.hpp"
 #include "sim/simulate.hpp"
 
@@ -140,53 +141,86 @@ Result<SimulatedIteration> simulate_all_ranks(const IterationPlan& plan) {
 
 namespace {
 
-/// The plan under the overlap; of a searched one what the search found, and its certificate.
-struct PlannedOverlap {
-  IterationPlan plan, undecided;
-  std::optional<OverlapBound> bound;
-  std::optional<OverlapCertificate> certificate;
-};
+Result<double> alpha_without_overlap(const IterationPlan& undecided) {
+  const Result<SimulatedIteration> alone = simulate_iteration(collective::serialized(undecided));
+  if (!alone) return alone.refusal();
+  return alpha_of(IterationTimes{alone->lowered, alone->times});
+}
 
-Result<PlannedOverlap> planned(const collective::Overlap& overlap, const Schedule& schedule,
-                               const Scenario& scenario, Arrangement arrangement) {
-  if (!overlap.is_searched()) {
-    Result<IterationPlan> plan = collective::overlapped(overlap, schedule, scenario, arrangement);
-    if (!plan) return plan.refusal();
-    return PlannedOverlap{*plan, *plan, {}, {}};
-  }
+Result<DecidedIteration> searched_iteration(const collective::Overlap& overlap,
+                                            const Schedule& schedule, const Scenario& scenario,
+                                            Arrangement arrangement, const OverlapLimits& limits) {
   const auto begin = std::chrono::steady_clock::now();
-  Result<FoundOverlap> found = searched_overlap(overlap.name, schedule, scenario, arrangement);
-  if (!found) return found.refusal();
-  OverlapCertificate certificate{std::move(found->baselines), found->is_proof,
-                                 std::move(found->decided), Duration{}, found->evaluated};
+  Result<FoundOverlap> searched =
+      searched_overlap(overlap.name, schedule, scenario, arrangement, limits);
+  if (!searched) return searched.refusal();
+  FoundOverlap found = *std::move(searched);
+  OverlapCertificate certificate{std::move(found.baselines), found.is_proof,
+                                 std::move(found.decided), Duration{}, found.evaluated};
   certificate.search =
       std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
-  return PlannedOverlap{std::move(found->plan), std::move(found->undecided),
-                        std::move(found->bound), std::move(certificate)};
+  const Result<double> alpha = alpha_without_overlap(found.undecided);
+  if (!alpha) return alpha.refusal();
+  return DecidedIteration{std::move(found.plan), *alpha, std::move(found.bound),
+                          std::move(certificate)};
 }
 
 }  // namespace
 
-Result<OverlapResult> evaluate_overlap(const collective::Overlap& overlap, const Schedule& schedule,
-                                       const Scenario& scenario, Arrangement arrangement) {
-  Result<PlannedOverlap> made = planned(overlap, schedule, scenario, arrangement);
+Result<DecidedIteration> decided_iteration(const collective::Overlap& overlap,
+                                           const Schedule& schedule, const Scenario& scenario,
+                                           Arrangement arrangement, const OverlapLimits& limits) {
+  if (overlap.is_searched())
+    return searched_iteration(overlap, schedule, scenario, arrangement, limits);
+  Result<IterationPlan> plan = collective::overlapped(overlap, schedule, scenario, arrangement);
+  if (!plan) return plan.refusal();
+  const Result<double> alpha = alpha_without_overlap(*plan);
+  if (!alpha) return alpha.refusal();
+  return DecidedIteration{*std::move(plan), *alpha, {}, {}};
+}
+
+Result<IterationPlan> iteration_named(std::string_view name, const Scenario& scenario,
+                                      Arrangement arrangement) {
+  const std::size_t plus = name.rfind('+');
+  if (plus == std::string_view::npos)
+    return refused("{} ran without an overlap (its name would be as gpipe+zero3).", name);
+  const collective::Overlap& overlap = *collective::parse_overlaps(name.substr(plus + 1)).front();
+  PlannerOptions options;
+  options.search.arrangement = arrangement;
+  const Result<ScheduleResult> schedule =
+      try_make(parse_single_schedule_option(name.substr(0, plus)), scenario, options);
+  if (!schedule) return schedule.refusal();
+  Result<DecidedIteration> made =
+      decided_iteration(overlap, schedule->schedule, scenario, arrangement);
   if (!made) return made.refusal();
-  const IterationPlan& plan = made->plan;
+  return std::move(made->plan);
+}
+
+Result<OverlapResult> evaluate_iteration(const DecidedIteration& iteration,
+                                         const std::string& schedule, const std::string& overlap) {
+  const IterationPlan& plan = iteration.plan;
   const Result<SimulatedIteration> ran = simulate_iteration(plan);
   if (!ran) return ran.refusal();
   OverlapResult result;
-  result.schedule = schedule.name;
-  result.overlap = overlap.name;
+  result.schedule = schedule;
+  result.overlap = overlap;
   result.parallel = plan.scenario->parallel;
   result.grain = ran->grain;
   take_times(plan, IterationTimes{ran->lowered, ran->times}, result);
-  result.bound = made->bound ? *made->bound : bound_of_overlaps(plan);
-  result.certificate = made->certificate;
-  const IterationPlan serial = collective::serialized(made->undecided);
-  const Result<SimulatedIteration> alone = simulate_iteration(serial);
-  if (!alone) return alone.refusal();
-  result.alpha = alpha_of(IterationTimes{alone->lowered, alone->times});
+  result.bound = iteration.bound ? *iteration.bound : bound_of_overlaps(plan);
+  result.certificate = iteration.certificate;
+  result.alpha = iteration.alpha;
+  result.plan = std::make_shared<const IterationPlan>(plan);
   return result;
+}
+
+Result<OverlapResult> evaluate_overlap(const collective::Overlap& overlap, const Schedule& schedule,
+                                       const Scenario& scenario, Arrangement arrangement,
+                                       const OverlapLimits& limits) {
+  Result<DecidedIteration> made =
+      decided_iteration(overlap, schedule, scenario, arrangement, limits);
+  if (!made) return made.refusal();
+  return evaluate_iteration(*made, schedule.name, overlap.name);
 }
 
 }  // namespace longhaul::planner

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -9,6 +11,7 @@
 #include "collective/overlap/overlaps.hpp"
 #include "planner/collectives/grain.hpp"
 #include "planner/overlap/overlap_bound.hpp"
+#include "planner/overlap/overlap_limits.hpp"
 
 namespace longhaul::planner {
 
@@ -43,7 +46,8 @@ struct OverlapResult {
   std::optional<Bytes> capacity;  ///< of that rank's device
   Grain grain = Grain::steps;
   OverlapBound bound;
-  std::optional<OverlapCertificate> certificate;  ///< of a searched one
+  std::optional<OverlapCertificate> certificate;            ///< of a searched one
+  std::shared_ptr<const collective::IterationPlan> plan{};  ///< as it ran
 
   /// min(1 / alpha, 1 / (1 - alpha)): what any overlap can gain at most over none (5.4).
   [[nodiscard]] double speedup_bound() const;
@@ -51,11 +55,33 @@ struct OverlapResult {
   [[nodiscard]] bool fits() const { return !capacity || peak <= *capacity; }
 };
 
-/// Refused as collective::overlapped() and lower_iteration() are, and where the iteration
-/// deadlocks.
+/// An iteration under an overlap as it is to run.
+struct DecidedIteration {
+  collective::IterationPlan plan;
+  double alpha = 0;                               ///< OverlapResult::alpha
+  std::optional<OverlapBound> bound;              ///< of a searched one, of its space
+  std::optional<OverlapCertificate> certificate;  ///< of a searched one
+};
+
+/// A search runs here, once. Refused as collective::overlapped() is.
+[[nodiscard]] Result<DecidedIteration> decided_iteration(
+    const collective::Overlap& overlap, const Schedule& schedule, const Scenario& scenario,
+    Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {});
+/// Refused as lower_iteration() is, and where the iteration deadlocks. The names are for the row.
+[[nodiscard]] Result<OverlapResult> evaluate_iteration(const DecidedIteration& iteration,
+                                                       const std::string& schedule,
+                                                       const std::string& overlap);
+
+/// Both.
 [[nodiscard]] Result<OverlapResult> evaluate_overlap(
     const collective::Overlap& overlap, const Schedule& schedule, const Scenario& scenario,
-    Arrangement arrangement = Arrangement::decoupled);
+    Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {});
+
+/// The iteration that a trace names: "gpipe+zero3" is gpipe under zero3, made (and searched) again.
+/// Throws Error where there is no such schedule or overlap; refused as the above.
+[[nodiscard]] Result<collective::IterationPlan> iteration_named(std::string_view name,
+                                                                const Scenario& scenario,
+                                                                Arrangement arrangement);
 
 /// A plan of an iteration as it is, simulated.
 struct SimulatedIteration {

@@ -76,6 +76,9 @@ IterationPlan decided(const OverlapVariant& variant, const OverlapDecisions& dec
 std::string decisions_text(const OverlapDecisions& decisions, const OverlapVariant& variant) {
   const Parallel& parallel = variant.plan.scenario->parallel;
   std::vector<std::string> parts;
+  if (const auto& group = parallel.microbatch_group)
+    parts.push_back(fmt::format("{} forward and {} backward microbatches together", group->forward,
+                                group->backward));
   if (parallel.gradient_sync == GradientSync::zero3) {
     parts.push_back(parallel.sharding.unit_layers
                         ? fmt::format("units of {} layers", *parallel.sharding.unit_layers)

@@ -6,16 +6,10 @@
 #include "collective/iteration/iteration_memory.hpp"
 
 namespace longhaul::planner {
-namespace {
 
 using collective::IterationPlan;
 using collective::IterationTimes;
 
-/// The most that a rank holds, and whether all ranks stay within their devices' capacity.
-struct PeakMemory {
-  Bytes peak;
-  bool fits = true;
-};
 PeakMemory peak_of(const IterationPlan& plan, const IterationTimes& times) {
   PeakMemory most;
   for (const DeviceId stage : plan.stages.ids()) {
@@ -29,8 +23,6 @@ PeakMemory peak_of(const IterationPlan& plan, const IterationTimes& times) {
   }
   return most;
 }
-
-}  // namespace
 
 bool is_better(const EvaluatedOverlap& a, const EvaluatedOverlap& b) {
   if (a.fits != b.fits) return a.fits;

@@ -9,6 +9,14 @@
 
 namespace longhaul::planner {
 
+/// The most that a rank holds, and whether all ranks stay within their devices' capacity.
+struct PeakMemory {
+  Bytes peak;
+  bool fits = true;
+};
+[[nodiscard]] PeakMemory peak_of(const collective::IterationPlan& plan,
+                                 const collective::IterationTimes& times);
+
 /// Decisions, and how they do.
 struct EvaluatedOverlap {
   OverlapDecisions decisions;

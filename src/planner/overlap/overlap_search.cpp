@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "planner/overlap/microbatch_groups.hpp"
 #include "planner/overlap/overlap_evaluator.hpp"
+#include "planner/overlap/overlap_space.hpp"
 #include "planner/overlap/partition_forest.hpp"
 
 namespace longhaul::planner {
 namespace {
 
-using collective::CommunicationClass;
 using collective::IterationPlan;
 using collective::Overlap;
 using collective::Partition;
@@ -19,15 +20,16 @@ using collective::Tier;
 class OverlapSearch {
 public:
   OverlapSearch(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
-                const OverlapBudget& budget)
+                const OverlapBudget& budget, OverlapScope scope)
       : schedule_{schedule},
         scenario_{scenario},
         arrangement_{arrangement},
-        budget_{budget},
-        evaluate_{variants_, budget_} {}
+        limits_{budget.limits},
+        space_{schedule, scenario, arrangement, scope, budget.limits},
+        evaluate_{space_.variants(), budget} {}
 
   Result<FoundOverlap> best() {
-    if (auto why = find_variants(Space::joint)) return *std::move(why);
+    if (space_.why_empty()) return *space_.why_empty();
     run_baselines();
     std::vector<EvaluatedOverlap> starts = run_grid();
     constexpr std::size_t kDescents = 2;
@@ -39,11 +41,10 @@ public:
 
   /// One iteration, as the rules say; the others are simulated to be named.
   Result<FoundOverlap> by_rules() {
-    if (auto why = find_variants(Space::as_given)) return *std::move(why);
-    const OverlapVariant& variant = variants_.front();
-    const Result<PartitionForest> forest = partition_forest(variant);
+    if (space_.why_empty()) return *space_.why_empty();
+    const Result<PartitionForest> forest = partition_forest(variant(0));
     if (!forest) return forest.refusal();
-    best_ = evaluate_(decisions_by_rules(variant, *forest));
+    best_ = evaluate_(grouped_by_rules(decisions_by_rules(variant(0), *forest), *forest));
     if (!best_) return refused("what the rules decide cannot be simulated. Take centauri.");
     Result<FoundOverlap> made = result();
     if (!made) return made;
@@ -53,88 +54,61 @@ public:
   }
 
   Result<FoundOverlap> centauri() {
-    if (auto why = find_variants(Space::as_given)) return *std::move(why);
+    if (space_.why_empty()) return *space_.why_empty();
     run_baselines();
     std::optional<EvaluatedOverlap> found = evaluate_(start_of(0));
     if (!found) return result();
     note(*found);
-    if (const Result<PartitionForest> forest = partition_forest(variants_.front()))
-      try_change(*found, decisions_by_rules(variants_.front(), *forest));
+    const Result<PartitionForest> forest = partition_forest(variant(0));
+    if (forest && !limits_.any()) try_change(*found, decisions_by_rules(variant(0), *forest));
     for (const Tier tier : every<Tier>()) {
-      for (std::size_t c = 0; c < variants_[0].classes.size(); ++c)
-        if (variants_[0].classes[c].tier == tier) improve_class(*found, c);
-      if (tier == Tier::layer) improve_order(*found);
+      if (forest && limits_.is_by_rule(tier))
+        decide_by_rule(tier, *forest, *found);
+      else
+        improve_tier(tier, *found);
     }
+    if (limits_.any()) best_ = found;
     return result();
   }
 
 private:
-  enum class Space : std::uint8_t { as_given, joint };
+  [[nodiscard]] const OverlapVariant& variant(std::size_t v) const { return space_.variants()[v]; }
 
-  std::optional<Refusal> find_variants(Space space) {
-    std::optional<Refusal> why;
-    for (const Parallel& parallel : shardings(space)) {
-      for (const Schedule& order : orders(space)) {
-        Scenario own = scenario_;
-        own.parallel = parallel;
-        for (const CopySums sums : {CopySums::of_chunk, CopySums::of_units}) {
-          if (sums == CopySums::of_units && !has_copies(parallel)) continue;
-          Result<OverlapVariant> made = overlap_variant(order, own, arrangement_, sums);
-          if (!made && !why) why = made.refusal();
-          if (made) variants_.push_back(*std::move(made));
-        }
-      }
-    }
-    if (variants_.empty()) return why;
-    for (const OverlapVariant& variant : variants_) {
-      options_.emplace_back();
-      for (const CommunicationClass& each : variant.classes)
-        options_.back().push_back(partition_options(variant, each));
-    }
-    return std::nullopt;
+  void improve_tier(Tier tier, EvaluatedOverlap& from) {
+    for (std::size_t c = 0; c < variant(0).classes.size(); ++c)
+      if (variant(0).classes[c].tier == tier) improve_class(from, c);
+    if (tier == Tier::layer) improve_order(from);
+    if (tier == Tier::model) improve_groups(from);
   }
 
-  static bool has_copies(const Parallel& parallel) {
-    return parallel.gradient_sync == GradientSync::zero3 && parallel.shard > 1 &&
-           parallel.replicas > parallel.shard;
+  /// As the paper's rule of the tier says, whether it gains or not.
+  void decide_by_rule(Tier tier, const PartitionForest& forest, EvaluatedOverlap& from) {
+    OverlapDecisions decisions = from.decisions;
+    const OverlapDecisions all = decisions_by_rules(variant(0), forest);
+    for (std::size_t c = 0; c < variant(0).classes.size(); ++c)
+      if (variant(0).classes[c].tier == tier) decisions.partitions[c] = all.partitions[c];
+    if (tier == Tier::layer) decisions.order = all.order;
+    if (tier == Tier::model) decisions = grouped_by_rules(decisions, forest);
+    if (const std::optional<EvaluatedOverlap> found = evaluate_(decisions)) from = *found;
   }
 
-  /// The scenario's first.
-  [[nodiscard]] std::vector<Parallel> shardings(Space space) const {
-    std::vector<Parallel> all{scenario_.parallel};
-    const auto add = [&](const Parallel& parallel) {
-      const auto same = [&](const Parallel& each) {
-        return each.gradient_sync == parallel.gradient_sync && each.shard == parallel.shard &&
-               each.sharding == parallel.sharding;
-      };
-      if (std::ranges::none_of(all, same)) all.push_back(parallel);
-    };
-    for (const Overlap& overlap : collective::overlaps())
-      if (space == Space::joint && divides_as(overlap, scenario_.parallel))
-        add(overlap.sharded(scenario_.parallel));
-    if (space == Space::joint && scenario_.parallel.gradient_sync == GradientSync::zero3) {
-      Parallel parallel = scenario_.parallel;
-      if (parallel.sharding.regather == Regather::always)
-        parallel.sharding.regather = Regather::all_but_last;
-      for (const std::optional<int>& layers : {std::optional<int>{}, std::optional<int>{1}}) {
-        parallel.sharding.unit_layers = layers;
-        add(parallel);
-      }
+  /// In the groups of microbatches that equation 2 chose, where the schedule has groups.
+  [[nodiscard]] OverlapDecisions grouped_by_rules(OverlapDecisions decisions,
+                                                  const PartitionForest& forest) {
+    const std::vector<MicrobatchGroup> known = microbatch_groups(schedule_, scenario_);
+    if (!forest.model || known.empty()) return decisions;
+    const MicrobatchGroup wanted = nearest_group(*forest.model, known);
+    for (std::size_t order = 0; order < space_.groups().size(); ++order) {
+      const std::optional<MicrobatchGroup>& each = space_.groups()[order];
+      if (!each || each->forward != wanted.forward || each->backward != wanted.backward) continue;
+      if (const auto grouped = space_.in_order(decisions, order)) return *grouped;
     }
-    return all;
-  }
-
-  [[nodiscard]] std::vector<Schedule> orders(Space space) const {
-    std::vector<Schedule> all{schedule_};
-    if (space == Space::joint) {
-      Schedule other = collective::breadth_first(schedule_);
-      if (other.rows != schedule_.rows) all.push_back(std::move(other));
-    }
-    return all;
+    return decisions;
   }
 
   /// Each overlap as its authors run it.
   void run_baselines() {
+    if (limits_.any()) return;
     for (const Overlap& overlap : collective::overlaps()) {
       if (!divides_as(overlap, scenario_.parallel)) continue;
       const Result<IterationPlan> plan =
@@ -150,11 +124,11 @@ private:
     }
   }
 
-  [[nodiscard]] OverlapDecisions start_of(std::size_t variant) const {
+  [[nodiscard]] OverlapDecisions start_of(std::size_t v) const {
     OverlapDecisions decisions;
-    decisions.variant = variant;
+    decisions.variant = v;
     decisions.ahead = scenario_.parallel.sharding.prefetch;
-    decisions.partitions.resize(variants_[variant].classes.size());
+    decisions.partitions.resize(variant(v).classes.size());
     return decisions;
   }
 
@@ -174,25 +148,26 @@ private:
   /// wgrads first.
   std::vector<EvaluatedOverlap> run_grid() {
     std::vector<EvaluatedOverlap> all;
-    for (std::size_t v = 0; v < variants_.size(); ++v) {
+    for (std::size_t v = 0; v < space_.variants().size(); ++v) {
       for (const Start start : {Start::flat, Start::grouped, Start::in_pieces}) {
         OverlapDecisions decisions = start_of(v);
-        for (std::size_t c = 0; c < options_[v].size(); ++c) {
+        for (std::size_t c = 0; c < space_.options(v).size(); ++c) {
           Partition& own = decisions.partitions[c];
-          if (start != Start::flat) own = grouped_start(options_[v][c]);
-          if (start == Start::in_pieces) own = in_most_pieces(own, options_[v][c]);
+          if (start != Start::flat) own = grouped_start(space_.options(v)[c]);
+          if (start == Start::in_pieces) own = in_most_pieces(own, space_.options(v)[c]);
         }
         for (const std::optional<int>& ahead : kAhead) {
           decisions.ahead = ahead;
           for (const GradientOrder order : every<GradientOrder>()) {
             decisions.order = order;
+            if (order != GradientOrder::scheduled && !limits_.allows(OverlapIdea::layer)) continue;
             if (is_at_bound()) return all;
             if (const auto found = evaluate_(decisions)) {
               note(*found);
               all.push_back(*found);
             }
           }
-          if (variants_[v].plan.scenario->parallel.gradient_sync != GradientSync::zero3) break;
+          if (variant(v).plan.scenario->parallel.gradient_sync != GradientSync::zero3) break;
         }
       }
     }
@@ -203,6 +178,7 @@ private:
   void descend(EvaluatedOverlap from) {
     for (bool gains = true; gains && !is_at_bound() && !evaluate_.is_spent();) {
       const Duration before = from.makespan;
+      improve_groups(from);
       improve_order(from);
       improve_ahead(from);
       for (std::size_t c = 0; c < from.decisions.partitions.size(); ++c) improve_class(from, c);
@@ -221,14 +197,22 @@ private:
   }
 
   void improve_class(EvaluatedOverlap& from, std::size_t c) {
-    for (const Partition& option : options_[from.decisions.variant][c]) {
+    for (const Partition& option : space_.options(from.decisions.variant)[c]) {
       OverlapDecisions decisions = from.decisions;
       decisions.partitions[c] = option;
       try_change(from, decisions);
     }
   }
 
+  /// How many microbatches of a chunk are launched together, forward and backward.
+  void improve_groups(EvaluatedOverlap& from) {
+    for (std::size_t order = 0; order < space_.groups().size(); ++order)
+      if (const auto decisions = space_.in_order(from.decisions, order))
+        try_change(from, *decisions);
+  }
+
   void improve_order(EvaluatedOverlap& from) {
+    if (!limits_.allows(OverlapIdea::layer)) return;
     for (const GradientOrder order : every<GradientOrder>()) {
       OverlapDecisions decisions = from.decisions;
       decisions.order = order;
@@ -266,22 +250,17 @@ private:
   void note(const EvaluatedOverlap& found) {
     if (!best_ || is_better(found, *best_)) best_ = found;
   }
-  [[nodiscard]] OverlapBound bound() const {
-    return std::ranges::min_element(
-               variants_, {}, [](const OverlapVariant& each) { return each.bound.lower_bound; })
-        ->bound;
-  }
   [[nodiscard]] bool is_at_bound() const {
-    return best_ && best_->fits && best_->makespan <= bound().lower_bound;
+    return best_ && best_->fits && best_->makespan <= space_.bound().lower_bound;
   }
 
   Result<FoundOverlap> result() {
     FoundOverlap made;
     if (best_ && (!baseline_ || !is_better(*baseline_, *best_))) {
-      const OverlapVariant& variant = variants_[best_->decisions.variant];
-      made.plan = decided(variant, best_->decisions);
-      made.undecided = variant.plan;
-      made.decided = decisions_text(best_->decisions, variant);
+      const OverlapVariant& own = variant(best_->decisions.variant);
+      made.plan = decided(own, best_->decisions);
+      made.undecided = own.plan;
+      made.decided = decisions_text(best_->decisions, own);
     } else if (baseline_) {
       best_ = baseline_;
       made.plan = made.undecided = baseline_plan_;
@@ -293,7 +272,8 @@ private:
     made.peak = best_->peak;
     made.fits = best_->fits;
     made.baselines = baselines_;
-    made.bound = bound();
+    made.is_proof = !limits_.any();
+    made.bound = space_.bound();
     made.evaluated = evaluate_.evaluated();
     return made;
   }
@@ -304,9 +284,8 @@ private:
   const Schedule& schedule_;
   const Scenario& scenario_;
   Arrangement arrangement_;
-  OverlapBudget budget_;
-  std::vector<OverlapVariant> variants_;
-  std::vector<std::vector<std::vector<Partition>>> options_;  ///< by variant and class
+  OverlapLimits limits_;
+  OverlapSpace space_;
   OverlapEvaluator evaluate_;
   std::vector<OverlapBaseline> baselines_;
   std::optional<EvaluatedOverlap> best_, baseline_;
@@ -315,30 +294,24 @@ private:
 
 }  // namespace
 
-bool divides_as(const Overlap& overlap, const Parallel& parallel) {
-  const Parallel own = overlap.sharded(parallel);
-  const auto sums_whole = [](GradientSync sync) {
-    return sync == GradientSync::all_reduce || divides_optimizer(sync);
-  };
-  if (sums_whole(parallel.gradient_sync)) return sums_whole(own.gradient_sync);
-  return own.gradient_sync == parallel.gradient_sync && own.shard == parallel.shard;
-}
-
 Result<FoundOverlap> best_overlap(const Schedule& schedule, const Scenario& scenario,
                                   Arrangement arrangement, const OverlapBudget& budget) {
-  return OverlapSearch{schedule, scenario, arrangement, budget}.best();
+  return OverlapSearch{schedule, scenario, arrangement, budget, OverlapScope::joint}.best();
 }
 
 Result<FoundOverlap> centauri_overlap(const Schedule& schedule, const Scenario& scenario,
                                       Arrangement arrangement, const OverlapBudget& budget) {
-  return OverlapSearch{schedule, scenario, arrangement, budget}.centauri();
+  return OverlapSearch{schedule, scenario, arrangement, budget, OverlapScope::as_given}.centauri();
 }
 
 Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
-                                      const Scenario& scenario, Arrangement arrangement) {
-  if (name == "best") return best_overlap(schedule, scenario, arrangement);
-  if (name == "centauri") return centauri_overlap(schedule, scenario, arrangement);
-  return OverlapSearch{schedule, scenario, arrangement, OverlapBudget{}}.by_rules();
+                                      const Scenario& scenario, Arrangement arrangement,
+                                      const OverlapLimits& limits) {
+  const OverlapBudget budget{.limits = limits};
+  if (name == "best") return best_overlap(schedule, scenario, arrangement, budget);
+  if (name == "centauri") return centauri_overlap(schedule, scenario, arrangement, budget);
+  return OverlapSearch{schedule, scenario, arrangement, OverlapBudget{}, OverlapScope::as_given}
+      .by_rules();
 }
 
 }  // namespace longhaul::planner

@@ -8,6 +8,7 @@
 #include "collective/overlap/overlaps.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 #include "planner/overlap/overlap_decisions.hpp"
+#include "planner/overlap/overlap_limits.hpp"
 
 namespace longhaul::planner {
 
@@ -25,17 +26,19 @@ struct FoundOverlap {
   bool is_proof = true;       ///< no baseline that fits is faster
 };
 
-/// How much a search simulates at most.
+/// How much a search simulates at most, and what it may do.
 struct OverlapBudget {
   std::size_t evaluations = 3000;
   std::size_t ops = 60'000'000;  ///< of all simulated plans together
+  OverlapLimits limits{};
 };
 
 /// The joint search: sharding (unit, regather, bucket; sums whole, or scattered and gathered),
 /// partition of each class of communications, order of dgrads and wgrads, units gathered ahead,
-/// lanes. It starts from each overlap that keeps the scenario's sharding (divides_as()) and from
-/// a grid, descends one decision at a time, and takes the fastest that fits: never slower than a
-/// baseline that fits. Where nothing fits, the one with the least memory.
+/// lanes, breadth first, and of interleaved 1F1B the microbatches launched together. It starts from
+/// each overlap that keeps the scenario's sharding (divides_as()) and from a grid, descends one
+/// decision at a time, and takes the fastest that fits: never slower than a baseline that fits.
+/// Where nothing fits, the one with the least memory.
 [[nodiscard]] Result<FoundOverlap> best_overlap(const Schedule& schedule, const Scenario& scenario,
                                                 Arrangement arrangement,
                                                 const OverlapBudget& budget = {});
@@ -50,10 +53,7 @@ struct OverlapBudget {
 /// The one of collective::searched_overlaps() with that name.
 [[nodiscard]] Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
                                                     const Scenario& scenario,
-                                                    Arrangement arrangement);
-
-/// Does the overlap divide weights as the scenario does? All-reduces and ZeRO-1 and 2, which gather
-/// after the optimizer's step instead of before it, count as one.
-[[nodiscard]] bool divides_as(const collective::Overlap& overlap, const Parallel& parallel);
+                                                    Arrangement arrangement,
+                                                    const OverlapLimits& limits = {});
 
 }  // namespace longhaul::planner

@@ -3,7 +3,7 @@
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pandas as pd
 
@@ -29,6 +29,7 @@ class Cell:
     overrides: tuple = ()
     schedule: str = "gpipe"
     at: tuple = field(default=())  # of (column, value)
+    options: tuple = ()  # of `simulate`, for those that search: --allow, --rules
 
 
 def known():
@@ -51,7 +52,8 @@ def wanted(options):
 
 def ask(cell, overlaps):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(cell.scenario),
-               "--schedule", cell.schedule, "--overlap", ",".join(overlaps), "--json"]
+               "--schedule", cell.schedule, "--overlap", ",".join(overlaps), "--json",
+               *cell.options]
     for override in cell.overrides:
         command += ["--set", override]
     return json.loads(tools.run(command))["schedules"]
@@ -80,6 +82,13 @@ def row_of(cell, entry):
         row[f"{kind}_ms"] = entry["communication_ns"][kind] * ms
         row[f"{kind}_exposed_ms"] = entry["exposed_ns"][kind] * ms
     return row
+
+
+def by_option(cells, options_of, overlaps):
+    """numbers() of each cell under each of `options_of`, {name: options}; a column `option`."""
+    asked = [replace(cell, options=tuple(options), at=(*cell.at, ("option", name)))
+             for cell in cells for name, options in options_of.items()]
+    return numbers(asked, overlaps)
 
 
 def speedups(table, overlap, over, keys):

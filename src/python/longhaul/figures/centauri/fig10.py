@@ -1,6 +1,6 @@
 """Centauri figure 10: FSDP and DP together on 6 nodes of cluster A, exposed time by kind."""
 
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import bars, cells
 from longhaul.figures.centauri.cells import MODELS, OURS, Cell
 from longhaul.papers import claims
@@ -9,7 +9,7 @@ FIGURE = Figure(
     "centauri-fig10",
     summary="FSDP16+DP3, 8+6, 4+12 on 48 GPUs: exposed time by kind (Centauri figure 10)",
     shows="FSDP and DP on 48 GPUs, exposed time by kind (Centauri figure 10)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=40))
 DIVISIONS = {16: "FSDP16+DP3", 8: "FSDP8+DP6", 4: "FSDP4+DP12"}
 
 

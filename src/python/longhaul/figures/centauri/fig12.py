@@ -1,6 +1,6 @@
 """Centauri figure 12 and section 5.4: one layer of LLaMA big under FSDP, batches of 1, 4 and 8."""
 
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import bars, cells
 from longhaul.figures.centauri.cells import OURS, Cell
 from longhaul.papers import claims
@@ -9,7 +9,7 @@ FIGURE = Figure(
     "centauri-fig12",
     summary="one layer of LLaMA big under FSDP against min(1/alpha, 1/(1-alpha)) (Centauri 5.4)",
     shows="one layer of LLaMA big under FSDP (Centauri figure 12)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=40))
 BATCHES = (1, 4, 8)
 
 

@@ -2,7 +2,7 @@
 first: time and memory."""
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import cells
 from longhaul.figures.centauri.cells import OVERLAPS, Cell
 
@@ -10,7 +10,7 @@ FIGURE = Figure(
     "centauri-fig7",
     summary="microbatches together, depth first to breadth first: time, memory (Centauri figure 7)",
     shows="microbatches together: time and memory (Centauri figure 7)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=20))
 MICROBATCHES = 12
 GROUPS = (3, 4, 6, 12)
 BATCHES = (1, 4)

@@ -1,6 +1,6 @@
 """Centauri figure 9: data parallelism of four models on 2 nodes of cluster A."""
 
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import bars, cells
 from longhaul.figures.centauri.cells import OURS
 from longhaul.figures.centauri.fig8 import KEYS, grid_of
@@ -10,7 +10,7 @@ FIGURE = Figure(
     "centauri-fig9",
     summary="DP over 16 GPUs, 4 models x 4 batches, and what fits (Centauri figure 9)",
     shows="DP over 16 GPUs, 4 models x 4 batches (Centauri figure 9)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=30))
 
 
 def add_arguments(parser):
