@@ -31,6 +31,11 @@ void Engine::run_stream(const plan::Stream& stream, int first, const StreamSink&
   if (stream.iterations > 1 && !plan_.stepped.empty())
     fail("the plan of {} has collectives (ranks do not play streams of them yet). Simulate it.",
          plan_.schedule);
+  const auto is_relayed = [](const Op& op) { return op.leg != MessageLeg::whole; };
+  if (stream.iterations > 1 && std::ranges::any_of(plan_.ops, is_relayed))
+    fail(
+        "the plan of {} has relayed messages (ranks do not play streams of them yet). Simulate it.",
+        plan_.schedule);
   if (!parts_->player) make_player();
   begin_run(first, weather);
   if (options_.fault)  // of whatever iteration: the player looks at that

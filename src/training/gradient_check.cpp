@@ -126,6 +126,15 @@ WholeModel::Result WholeModel::compute(int iteration, std::span<const float> mas
   return {loss, reference_.gradients()};
 }
 
+std::vector<ParameterExtent> WholeModel::tensors() const {
+  std::vector<ParameterExtent> tensors;
+  const std::byte* const first = reference_.parameters().front().weights.data;
+  for (const nn::Parameter& each : reference_.parameters())
+    tensors.push_back(
+        {each.name, to_size(each.weights.data - first) / bytes_of(each.weights.type), each.count});
+  return tensors;
+}
+
 std::vector<float> WholeModel::step(std::span<const float> masters,
                                     std::span<const float> gradients, int step) {
   reference_.set_masters(masters);

@@ -30,6 +30,8 @@ public:
   [[nodiscard]] std::vector<float> step(std::span<const float> masters,
                                         std::span<const float> gradients, int step);
   [[nodiscard]] std::vector<float> masters() const { return reference_.masters(); }
+  /// All of its tensors, ascending.
+  [[nodiscard]] std::vector<ParameterExtent> tensors() const;
   [[nodiscard]] NumberType type() const { return reference_.working_type(); }
 
 private:

@@ -15,9 +15,9 @@ namespace longhaul::collective {
 // Its parts, of one stage.
 /// All-reduces of the outputs of attention and MLP and of their inputs' gradients; with sequence
 /// parallelism gathers before and scatters after them, and in the backward a second gather of the
-/// inputs for the wgrads. Known by the operators' names: "qkv" and "gate_up" begin a part of a
-/// layer, "output" and "down" end it. The vector is what crosses a stage's boundary, of all tensor
-/// ranks together.
+/// inputs for the wgrads. Known by the operators' names: "qkv" and "gate_up" (or "up") begin a part
+/// of a layer, "output" and "down" end it. The vector is what crosses a stage's boundary, of all
+/// tensor ranks together.
 void add_tensor_communications(const IterationPlan& plan, DeviceId stage, StageWork& work);
 /// Gathers of units and scatters of their gradients (ZeRO-3), sums of shards over the copies.
 void add_sharded_communications(const IterationPlan& plan, StageWork& work);

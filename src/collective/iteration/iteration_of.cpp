@@ -6,6 +6,7 @@
 #include "plan/lowering/lower.hpp"
 #include "plan/rewrite/expand.hpp"
 #include "plan/rewrite/with_operators.hpp"
+#include "scenario/model_operators.hpp"
 
 namespace longhaul::collective {
 namespace {
@@ -34,14 +35,15 @@ std::optional<Refusal> why_ranks_differ(const Schedule& schedule, const Scenario
 Result<IterationPlan> iteration_of(const Schedule& schedule, const Scenario& scenario,
                                    Arrangement arrangement) {
   if (auto why = why_ranks_differ(schedule, scenario)) return *std::move(why);
-  Scenario alone = scenario;
+  const Scenario own = scenario::without_collectives(scenario);
+  Scenario alone = own;
   alone.parallel.gradient_sync = GradientSync::none;
   Result<Plan> blocks = plan::try_lower(schedule, alone, arrangement);
   if (!blocks) return blocks.refusal();
   Result<Plan> listed = plan::with_operators(*std::move(blocks), schedule, alone);
   if (!listed) return listed.refusal();
   IterationPlan made;
-  made.scenario = std::make_shared<const Scenario>(scenario);
+  made.scenario = std::make_shared<const Scenario>(own);
   made.schedule = std::make_shared<const Schedule>(schedule);
   made.base = std::make_shared<const Plan>(plan::expand(*listed));
   for (const DeviceId device : schedule.device_ids())

@@ -14,16 +14,22 @@ namespace {
 enum class TensorRole : std::uint8_t { none, begins, ends };
 
 TensorRole role_of(std::string_view name) {
-  if (name == "qkv" || name == "gate_up") return TensorRole::begins;
+  if (name == "qkv" || name == "gate_up" || name == "up") return TensorRole::begins;
   if (name == "output" || name == "down") return TensorRole::ends;
   return TensorRole::none;
+}
+
+/// How many messages of tensor ranks make the whole activation.
+int parts_of_message(const Parallel& parallel) {
+  return parallel.p2p == P2pKind::full ? 1 : parallel.tensor;
 }
 
 class TensorParallel {
 public:
   TensorParallel(const IterationPlan& plan, DeviceId stage, StageWork& work)
       : sequence_{plan.scenario->parallel.sharding.sequence_parallel},
-        size_{plan.scenario->costs.message[index(stage)] * plan.scenario->parallel.tensor},
+        size_{plan.scenario->costs.message[index(stage)] *
+              parts_of_message(plan.scenario->parallel)},
         work_{work},
         all_{*plan.scenario->operators.all},
         ranges_{schedule::operators_of_chunks(*plan.schedule, *plan.scenario)} {}

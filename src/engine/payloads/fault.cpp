@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "engine/payloads/relay_buffers.hpp"
 #include "plan/plan.hpp"
 
@@ -33,10 +34,20 @@ OpKind op_kind_of(const Fault& fault) {
   }
 }
 
+/// Of a send: does its receiver add it up? Nothing where it belongs to no collective.
+std::optional<bool> adds(const Plan& plan, OpId send) {
+  if (!is_step(plan.op(send))) return std::nullopt;
+  const SteppedCollective& stepped = plan.stepped[stepped_of(plan.op(send))];
+  const auto message = std::ranges::find(stepped.sends, send) - stepped.sends.begin();
+  return stepped.steps->messages[to_size(message)].adds;
+}
+
 bool is_aimed_at(const Fault& fault, const Plan& plan, const RelayTable& forwards, OpId id) {
   if (fault.kind == FaultKind::swap &&
       (plan.lane_of(id).first == id || forwards.recv_before(id) != kNone<OpId>))
     return false;
+  if (is_of_operators(fault))
+    return adds(plan, id) == std::optional{fault.kind != FaultKind::stale};
   if (fault.relayed)
     return forwards.recv_before(id) != kNone<OpId> || forwards.send_after(id) != kNone<OpId>;
   return fault.leg == MessageLeg::whole || plan.op(id).leg == fault.leg;
@@ -45,9 +56,8 @@ bool is_aimed_at(const Fault& fault, const Plan& plan, const RelayTable& forward
 [[noreturn]] void refuse(std::string_view text) {
   fail(
       "fault \"{}\" is not one. Write KIND@RANK:OPINDEX[:ITERATION] with kill, freeze, norecv, "
-      "lose, corrupt, mixup, twice, swap, device or perturb; for OPINDEX also scatterN, wanN, "
-      "gatherN or relayN, "
-      "for kill and freeze sendN or write0.",
+      "lose, corrupt, mixup, twice, swap, device, perturb, omit, repeat or stale; for OPINDEX also "
+      "scatterN, wanN, gatherN or relayN, for kill and freeze sendN or write0.",
       text);
 }
 
@@ -133,6 +143,15 @@ std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan&
 bool strikes_write(const std::optional<Fault>& fault, Rank self, int iteration) {
   return fault && fault->aim == FaultAim::write && fault->rank == self &&
          fault->iteration == iteration;
+}
+
+bool is_of_operators(const Fault& fault) {
+  return fault.kind == FaultKind::omit || fault.kind == FaultKind::repeat ||
+         fault.kind == FaultKind::stale;
+}
+
+bool is_of_real_layers(const Fault& fault) {
+  return fault.kind == FaultKind::perturb || is_of_operators(fault);
 }
 
 void inject_fault(const Fault& fault) {

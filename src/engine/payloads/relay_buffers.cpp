@@ -32,6 +32,11 @@ RelayTable::RelayTable(const Plan& plan, Rank self) {
   }
 }
 
+bool RelayBuffers::came_wrong(OpId send) const {
+  const auto found = kept_.find(send);
+  return found != kept_.end() && found->second.came_wrong;
+}
+
 RelayBuffers::Kept RelayBuffers::take(OpId send) {
   const auto found = kept_.find(send);
   LONGHAUL_ASSERT(found != kept_.end(), "op {} has nothing to take on", index(send));

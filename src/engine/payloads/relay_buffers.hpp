@@ -40,6 +40,8 @@ public:
   };
   /// Keeps what `recv` brought for the send after it.
   void keep(OpId recv, Kept kept) { kept_[forwards.send_after(recv)] = std::move(kept); }
+  /// Is it known that what that send takes on came wrong?
+  [[nodiscard]] bool came_wrong(OpId send) const;
   /// Hands it to that send, once.
   [[nodiscard]] Kept take(OpId send);
   /// Drops what no send took in the iteration before.

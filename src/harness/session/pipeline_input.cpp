@@ -151,9 +151,8 @@ public:
       planned.schedule = schedule::read_csv(made["csv"].get<std::string>(), name, name);
       planned.planning = made["planning"];
       if (made.contains("overlap")) {
-        plan_overlap(planned, made["overlap"].get<std::string>(), input.scenario,
-                     planner_.search.arrangement,
-                     ranks_.is_first() ? OverlapFacts::plan_and_prediction : OverlapFacts::plan);
+        plan_overlap(planned, made["overlap"].get<std::string>(), made["searched"], input.scenario,
+                     planner_.search.arrangement, overlap_facts());
       } else {
         planned.plan = plan::lower(planned.schedule, input.scenario, planner_.search.arrangement);
         planned.predicted = sim::simulate(planned.plan);
@@ -166,6 +165,11 @@ public:
   }
 
 private:
+  [[nodiscard]] OverlapFacts overlap_facts() const {
+    if (ranks_.is_first()) return OverlapFacts::work_and_prediction;
+    return options_.compute.compute == "real" ? OverlapFacts::work : OverlapFacts::plan;
+  }
+
   void check_rank_count(const Scenario& scenario) const {
     if (scenario.ranks() == ranks_.count()) return;
     if (ranks_.world().is_of_threads())
@@ -223,6 +227,8 @@ private:
       }
       for (const std::string& overlap : words_of(options_.overlap, ',')) {
         handed["overlap"] = overlap;
+        handed["searched"] = searched_overlap(overlap, made.schedule, scenario.as_played(),
+                                              planner_.search.arrangement);
         input["schedules"].push_back(handed);
       }
     }

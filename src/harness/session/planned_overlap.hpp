@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
 #include "collective/iteration/iteration_times.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 
@@ -14,6 +16,7 @@ struct PlannedSchedule;
 /// An iteration under an overlap: how it does, simulated, and what the ops of its plan are.
 struct PlannedOverlap {
   planner::OverlapResult predicted;
+  std::optional<collective::IterationPlan> iteration;
   collective::LoweredIteration lowered;
 };
 
@@ -23,14 +26,22 @@ struct OverlapMeasurement {
   collective::Exposure measured;  ///< in the iteration whose makespan is the median
 };
 
-/// What a rank is to know of an iteration under an overlap: one alone writes the record.
-enum class OverlapFacts : std::uint8_t { plan, plan_and_prediction };
+/// What a rank is to know of an iteration under an overlap: those that compute it what its ops are,
+/// the one that writes the record that and the prediction.
+enum class OverlapFacts : std::uint8_t { plan, work, work_and_prediction };
+
+/// For rank 0: searches a schedule's iteration under an overlap, once for all ranks. Null: the
+/// overlap has a pass of its own, which each rank takes. Throws Error as `simulate --overlap`
+/// refuses.
+[[nodiscard]] nlohmann::json searched_overlap(const std::string& overlap, const Schedule& schedule,
+                                              const Scenario& scenario, Arrangement arrangement);
 
 /// Plans a schedule under the overlap of that name, instead of its blocks: operators, and
-/// collectives as messages. Its name becomes that of both, "gpipe+zero3". Throws Error as
-/// `simulate --overlap` refuses.
-void plan_overlap(PlannedSchedule& planned, const std::string& overlap, const Scenario& scenario,
-                  Arrangement arrangement, OverlapFacts facts);
+/// collectives as messages. Its name becomes that of both, "gpipe+zero3". `searched` is what rank 0
+/// found. Throws Error as `simulate --overlap` refuses.
+void plan_overlap(PlannedSchedule& planned, const std::string& overlap,
+                  const nlohmann::json& searched, const Scenario& scenario, Arrangement arrangement,
+                  OverlapFacts facts);
 
 /// Times of all ops of an iteration; nullopt where nothing is known of an overlap.
 [[nodiscard]] std::optional<collective::Exposure> exposure_of(const PlannedSchedule& planned,

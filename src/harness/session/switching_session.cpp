@@ -45,15 +45,15 @@ public:
         adapt_{adapt},
         sinks_{sinks},
         next_position_{next_position},
-        world_{input.scenario} {
-    if (input.compute.real) real_.emplace(ranks, input.scenario, input.compute);
-  }
+        world_{input.scenario} {}
 
   SwitchingOutcome run(std::size_t position) {
     const PlannedSchedule& first = input_.schedules[position];
     order_ = first.schedule.name;
     // The same plan, not a copy of it: the input outlives this.
     planned_ = {std::shared_ptr<const PlannedSchedule>{}, &first};
+    if (input_.compute.real)
+      real_ = make_training_session(ranks_, first, input_.scenario, input_.compute);
     begin_segment(static_cast<int>(position));
     if (adapt_.on && ranks_.is_first()) adapter_.emplace(first.schedule, input_.scenario, adapt_);
     const int finished = take_earlier(position);
@@ -145,7 +145,7 @@ private:
 
   void begin_segment(int position) {
     run_.emplace(ranks_, *planned_, world_, position, engine_, sinks_, input_.compute.device,
-                 real_ ? &*real_ : nullptr);
+                 real_.get());
   }
   void end_segment() {
     outcome_.segments.push_back(run_->finish());
@@ -168,7 +168,7 @@ private:
   std::optional<Schedule> schedule_;  ///< none: the input's
   std::string order_;                 ///< what the order of blocks is called
   std::shared_ptr<const PlannedSchedule> planned_;
-  std::optional<TrainingSession> real_;  ///< weights outlive a segment
+  std::unique_ptr<TrainingSession> real_;  ///< weights outlive a segment; nullptr: blocks are timed
   std::optional<ScheduleSession> run_;
   std::optional<AdaptiveScheduler> adapter_;  ///< on rank 0
   SwitchingOutcome outcome_;

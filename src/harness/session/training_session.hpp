@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,9 +10,8 @@
 #include "engine/payloads/data_plane.hpp"
 #include "harness/options/compute_options.hpp"
 #include "harness/session/pipeline_input.hpp"
+#include "nn/memory.hpp"
 #include "training/gradient_check.hpp"
-#include "training/layer_work.hpp"
-#include "training/tensor_data_plane.hpp"
 
 namespace longhaul::harness {
 
@@ -29,54 +29,80 @@ struct TrainingOutcome {
 /// collective.
 class TrainingSession {
 public:
-  TrainingSession(engine::Ranks& ranks, const Scenario& scenario, const ComputeSettings& settings);
-  ~TrainingSession();
+  virtual ~TrainingSession() = default;
   TrainingSession(const TrainingSession&) = delete;
   TrainingSession& operator=(const TrainingSession&) = delete;
 
   /// Goes on with this schedule: weights are those of the segment before, wherever they were.
   /// `planned` and `scenario` live until the next begin().
-  void begin(const PlannedSchedule& planned, const Scenario& scenario,
-             const std::optional<engine::Fault>& fault);
-  [[nodiscard]] std::unique_ptr<engine::Device> make_device();
-  [[nodiscard]] engine::DataPlane& data_plane() { return *data_plane_; }
+  virtual void begin(const PlannedSchedule& planned, const Scenario& scenario,
+                     const std::optional<engine::Fault>& fault) = 0;
+  [[nodiscard]] virtual std::unique_ptr<engine::Device> make_device() = 0;
+  [[nodiscard]] virtual engine::DataPlane& data_plane() = 0;
 
-  void begin_iteration(int iteration);
+  virtual void begin_iteration(int iteration) = 0;
   /// Call after the iteration; not part of its time. Steps the optimizer, and compares the computed
   /// numbers with one rank's. Adds wrong ones to `checks` of rank 0.
   void end_iteration(int iteration, engine::Checks& checks);
   /// The plan, its blocks with the bytes that they took in the last iteration.
-  [[nodiscard]] const Plan& measured_plan() const { return measured_plan_; }
+  [[nodiscard]] virtual const Plan& measured_plan() const = 0;
   [[nodiscard]] TrainingOutcome finish();
 
-private:
-  struct State;
-  [[nodiscard]] State gather_state();
-  void set_state(const State& state);
-  [[nodiscard]] std::vector<float> pack(nn::ArrayView (training::StageShard::*what)() const);
-  void step();
-  [[nodiscard]] bool is_checked() const;
-  void check(int iteration, double loss, engine::Checks& checks);
-  void note_bytes();
+protected:
+  TrainingSession(engine::Ranks& ranks, const Scenario& scenario, const ComputeSettings& settings);
+
+  /// On rank 0, where anything is checked.
+  [[nodiscard]] std::unique_ptr<training::WholeModel> make_reference(
+      std::unique_ptr<nn::TensorOps> math, const Scenario& scenario) const;
+  [[nodiscard]] bool makes_reference() const {
+    return ranks_.is_first() && settings_.checks != GradientChecks::off;
+  }
+
+  /// After the last op, before the loss is asked for.
+  virtual void complete() = 0;
+  /// This rank's part of it.
+  [[nodiscard]] virtual double loss() = 0;
+  virtual void step(int step) = 0;
+  /// After the loss is known.
+  virtual void note_bytes() {}
+  /// Gathers what was computed, steps, and compares on rank 0: what is wrong.
+  [[nodiscard]] virtual std::vector<training::WrongTensor> step_and_check(int iteration,
+                                                                          double loss,
+                                                                          int step) = 0;
+  [[nodiscard]] virtual const Plan& plan() const = 0;
+  struct Checked {
+    int iterations = 0;
+    double allowed = 0;
+  };
+  /// On rank 0, where anything is checked; no iterations elsewhere.
+  [[nodiscard]] virtual Checked checked() const = 0;
 
   engine::Ranks& ranks_;
   ComputeSettings settings_;
   training::TrainingModel model_;
-  bool checks_all_;
   std::unique_ptr<nn::TensorOps> math_, step_math_;
   nn::DeviceMemory memory_;
   nn::DeviceMemory step_memory_;  ///< of messages of collectives
-  const PlannedSchedule* planned_ = nullptr;
-  std::optional<engine::Fault> fault_;
-  std::unique_ptr<training::LayerWork> work_;
-  std::unique_ptr<training::TensorDataPlane> data_plane_;
-  training::ParameterMap map_;
-  std::optional<training::GradientCheck> check_;  ///< on rank 0
-  int checked_before_ = 0;                        ///< iterations of segments before
-  int steps_ = 0;                                 ///< of the optimizer
-  Plan measured_plan_;
+
+private:
+  [[nodiscard]] bool is_checked() const;
+
+  bool checks_all_;
+  int checked_before_ = 0;  ///< iterations of segments before
+  int steps_ = 0;           ///< of the optimizer
   TrainingOutcome outcome_;
 };
+
+/// Layers of blocks, or operators where the schedule is played under an overlap.
+[[nodiscard]] std::unique_ptr<TrainingSession> make_training_session(
+    engine::Ranks& ranks, const PlannedSchedule& planned, const Scenario& scenario,
+    const ComputeSettings& settings);
+
+/// The reference of one iteration computes for about a second on a core at most.
+[[nodiscard]] bool is_small_model(const Scenario& scenario);
+
+/// Does the fault change a weight of that rank before that iteration?
+[[nodiscard]] bool perturbs(const std::optional<engine::Fault>& fault, Rank self, int iteration);
 
 /// Throws Error where the schedules of the input cannot be computed: says what to change.
 void check_real_input(const PipelineInput& input);

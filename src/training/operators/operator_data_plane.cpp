@@ -9,13 +9,45 @@
 #include "base/error.hpp"
 
 namespace longhaul::training {
+namespace {
+
+std::vector<float> numbers_in(const engine::Payload& payload) {
+  std::vector<float> numbers(payload.bytes.size() / sizeof(float));
+  if (!numbers.empty())
+    std::memcpy(numbers.data(), payload.bytes.data(), numbers.size() * sizeof(float));
+  return numbers;
+}
+
+}  // namespace
+
+OperatorDataPlane::OperatorDataPlane(const Plan& plan, OperatorWork& work,
+                                     const std::optional<engine::Fault>& fault)
+    : plan_{plan},
+      work_{work},
+      keeps_by_lane_{fault && fault->kind == engine::FaultKind::swap},
+      keeps_by_send_{fault && fault->kind == engine::FaultKind::stale} {}
 
 void OperatorDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   run_ = run;
   iteration_ = iteration;
 }
 
-engine::Payload OperatorDataPlane::make(OpId send) { return work_.make(send); }
+engine::Payload OperatorDataPlane::make(OpId send) {
+  engine::Payload payload = work_.make(send);
+  if (keeps_by_lane_ || keeps_by_send_) keep(send, payload);
+  return payload;
+}
+
+void OperatorDataPlane::keep(OpId send, const engine::Payload& payload) {
+  Sent& sent = keeps_by_lane_ ? sent_on_[plan_.op(send).lane] : sent_by_[send];
+  sent.before = std::exchange(sent.last, numbers_in(payload));
+}
+
+/// Of the message before it on its lane, or of itself in the iteration before.
+const std::vector<float>& OperatorDataPlane::kept(OpId send, engine::FaultKind how) {
+  return how == engine::FaultKind::swap ? sent_on_[plan_.op(send).lane].before
+                                        : sent_by_[send].before;
+}
 
 engine::Payload OperatorDataPlane::room(OpId recv) {
   engine::Payload payload = work_.room(recv);
@@ -34,14 +66,19 @@ void OperatorDataPlane::deliver(OpId recv, engine::Payload payload) {
   work_.deliver(recv, std::move(payload));
 }
 
-void OperatorDataPlane::corrupt(OpId /*send*/, engine::FaultKind how, engine::Payload& payload) {
-  std::vector<float> numbers(payload.bytes.size() / sizeof(float));
+void OperatorDataPlane::corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) {
+  using engine::FaultKind;
+  Numbers numbers = numbers_in(payload);
   if (numbers.empty()) return;
-  std::memcpy(numbers.data(), payload.bytes.data(), payload.bytes.size());
-  if (how == engine::FaultKind::corrupt)
-    numbers.back() += 1 + std::abs(numbers.back());
-  else
-    std::ranges::reverse(numbers);
+  if (how == FaultKind::corrupt) numbers.back() += 1 + std::abs(numbers.back());
+  if (how == FaultKind::mislabel) std::ranges::reverse(numbers);
+  if (how == FaultKind::omit) std::ranges::fill(numbers, 0.0F);
+  if (how == FaultKind::repeat)
+    for (float& each : numbers) each *= 2;
+  if (how == FaultKind::swap || how == FaultKind::stale) {
+    const Numbers& other = kept(send, how);
+    std::copy_n(other.begin(), std::min(other.size(), numbers.size()), numbers.begin());
+  }
   std::memcpy(payload.bytes.data(), numbers.data(), payload.bytes.size());
 }
 

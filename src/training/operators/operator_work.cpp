@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "schedule/block_operators.hpp"
 #include "training/model_layout.hpp"
+#include "training/operators/check_operators.hpp"
 
 namespace longhaul::training {
 namespace {
@@ -48,9 +49,8 @@ OperatorWork::OperatorWork(const collective::IterationPlan& plan,
       place_{place_of(*plan.scenario, self)},
       tensors_{math, memory, passing_numbers(model.shape, place_)},
       steps_{lowered.plan, self, step_math, step_memory} {
-  check_tensor_ranks(model_.shape, plan.scenario->parallel);
+  check_operators(plan, model_.shape);
   make_chunks();
-  require_all_operations();
   make_vectors(lowered);
   weights_ = std::make_unique<WeightBundles>(work_, chunks_, vectors_, math_, memory_, model_);
   for (auto& [id, vector] : vectors_) steps_.set_numbers(vector.collective, vector.numbers.view());
@@ -63,31 +63,6 @@ void OperatorWork::make_chunks() {
     chunks_[id] = std::make_unique<OperatorChunk>(math_, memory_, model_.shape,
                                                   all.subspan(ranges[id].first, ranges[id].count),
                                                   place_, plan_.schedule->microbatches);
-}
-
-void OperatorWork::require_all_operations() const {
-  std::map<std::pair<ChunkId, int>, int> backward;
-  for (const Operation& each : work_.operations) {
-    if (each.pieces > 1)
-      fail(
-          "an overlap cuts operators into pieces (real layers compute them whole). Name overlaps "
-          "that do not, or use --compute timed.");
-    if (each.microbatch == MicrobatchId{0} && each.work == BlockKind::D)
-      ++backward[{each.chunk, each.place}];
-  }
-  for (const auto& [id, operators] : chunks_) {
-    if (operators->operators() == 0)
-      fail("chunk {} holds no layer (real layers need one). Give the model more layers.",
-           number(id));
-    for (int place = 0; place < operators->operators(); ++place) {
-      const std::string_view name = operators->name(place);
-      if (name == "embedding" || name == "loss" || backward.contains({id, place})) continue;
-      fail(
-          "operator {} takes no time backward (real layers compute all that the plan has). Give "
-          "the model a lower achieved_flops or memory_bandwidth.",
-          name);
-    }
-  }
 }
 
 void OperatorWork::make_vectors(const collective::LoweredIteration& lowered) {

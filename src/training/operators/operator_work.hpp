@@ -23,10 +23,8 @@ namespace longhaul::training {
 /// Operations are run on a device's thread, the rest on the engine's.
 class OperatorWork final : public engine::BlockWork {
 public:
-  /// `lowered` was made of `plan`; all outlive this. Throws Error where heads do not divide, where
-  /// an operation is cut into pieces (their overlaps are not computed), and where an operator takes
-  /// no time, so that the plan leaves out what it computes backward. `step_math` and its memory are
-  /// for messages alone.
+  /// `lowered` was made of `plan`; all outlive this. Throws Error as check_operators() does.
+  /// `step_math` and its memory are for messages alone.
   OperatorWork(const collective::IterationPlan& plan, const collective::LoweredIteration& lowered,
                Rank self, nn::TensorOps& math, nn::DeviceMemory& memory, nn::TensorOps& step_math,
                nn::DeviceMemory& step_memory, const TrainingModel& model);
@@ -54,7 +52,6 @@ private:
     return *chunks_.at(operation.chunk);
   }
   [[nodiscard]] CommunicationVector& vector_of(OpId message);
-  void require_all_operations() const;
   void make_chunks();
   void make_vectors(const collective::LoweredIteration& lowered);
   void begin(CommunicationVector& vector);

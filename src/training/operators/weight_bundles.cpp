@@ -166,8 +166,9 @@ void WeightBundles::find_sources() {
 }
 
 void WeightBundles::set_masters(const TrainingModel& model) {
-  const nn::Chunk whole{
-      math_, memory_, model.shape, {0, model.shape.layers}, nn::Recompute::off, model.seed};
+  nn::DeviceMemory apart{math_, 0};  // of the whole model, which no budget is for
+  const nn::Chunk whole{math_,     apart, model.shape, {0, model.shape.layers}, nn::Recompute::off,
+                        model.seed};
   std::map<std::string, std::size_t> firsts;
   for (const nn::Parameter& each : whole.parameters())
     firsts[each.name] =
@@ -289,6 +290,15 @@ void WeightBundles::take(const CommunicationVector& vector) {
 void WeightBundles::end_iteration() {
   for (std::size_t b = 0; b < bundles_.size(); ++b)
     sum(final_terms_[b], gradients_.view().part(bundles_[b].first, bundles_[b].held.count));
+}
+
+void WeightBundles::perturb() {
+  if (masters_.view().count == 0) return;
+  float weight = 0;
+  const nn::ArrayView first = masters_.view().part(0, 1);
+  math_.copy_out(first, {&weight, 1});
+  weight += 1;
+  math_.copy_in({&weight, 1}, first);
 }
 
 void WeightBundles::step(int step) {

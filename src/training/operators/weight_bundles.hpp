@@ -45,6 +45,8 @@ public:
   void end_iteration();
   /// `step` counts from 1.
   void step(int step);
+  /// Makes one of the weights that it holds another: a fault, on purpose.
+  void perturb();
 
   /// What is held, as numbers of the whole model (nn::Chunk::all_weights()).
   [[nodiscard]] const std::vector<ShardRange>& held() const { return held_; }

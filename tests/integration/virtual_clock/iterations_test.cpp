@@ -2,6 +2,7 @@
 // simulator says.
 #include <gtest/gtest.h>
 
+#include "collective/iteration/iteration_text.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 #include "played_plan.hpp"
 #include "support/overlaps.hpp"
@@ -63,6 +64,27 @@ TEST(VirtualIterations, InRandomOrdersAndPiecesTakeIt) {
     }
   }
   EXPECT_EQ(played, 36);
+}
+
+/// What one rank searched, as the others read it.
+TEST(VirtualIterations, OfSearchedOverlapsTakeWhatTheSearchSays) {
+  const Scenario scenario = two_copies();
+  const Schedule schedule = schedule::generate("gpipe", scenario);
+  for (const collective::Overlap& overlap : collective::searched_overlaps()) {
+    SCOPED_TRACE(overlap.name);
+    const planner::DecidedIteration decided =
+        planner::decided_iteration(overlap, schedule, scenario).or_throw();
+    const IterationPlan read =
+        collective::read_iteration(collective::to_text(decided.plan), *decided.plan.schedule,
+                                   scenario, Arrangement::decoupled)
+            .or_throw();
+    EXPECT_EQ(collective::lower_iteration(read).or_throw().plan.ops,
+              collective::lower_iteration(decided.plan).or_throw().plan.ops);
+    const planner::SimulatedIteration simulated = planner::simulate_all_ranks(read).or_throw();
+    EXPECT_EQ(std::ranges::max_element(simulated.times, {}, &OpTime::end)->end,
+              planner::evaluate_iteration(decided, "gpipe", overlap.name).or_throw().makespan);
+    expect_equal(read);
+  }
 }
 
 }  // namespace
