@@ -30,6 +30,10 @@ longhaul_harness_part(bench_scenarios USES longhaul_schedule)
 # The cost of traces of thousands of ranks.
 longhaul_harness_part(trace_cost USES longhaul_harness_environment longhaul_trace longhaul_report)
 
+# The cost of compression on a host.
+longhaul_harness_part(compress_cost USES longhaul_harness_environment longhaul_compress
+                                         longhaul_report)
+
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   # Real TCP over an emulated WAN: network namespaces and TUN devices.
   longhaul_module(wan_emulator USES base PUBLIC Threads::Threads)
@@ -44,7 +48,7 @@ if(LONGHAUL_WITH_MPI)
   longhaul_harness_part(layers USES longhaul_harness_environment longhaul_nn longhaul_report)
   set(harness ${CMAKE_SOURCE_DIR}/src/harness)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${harness}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/harness/(bench_scenarios|environment|layers|tcp|trace_cost)/")
+  list(FILTER sources EXCLUDE REGEX "/harness/(bench_scenarios|compress_cost|environment|layers|tcp|trace_cost)/")
   set(include_root ${CMAKE_BINARY_DIR}/include/harness)
   file(MAKE_DIRECTORY ${include_root})
   file(CREATE_LINK ${harness} ${include_root}/harness SYMBOLIC)
@@ -52,6 +56,6 @@ if(LONGHAUL_WITH_MPI)
   target_include_directories(longhaul_harness PUBLIC ${include_root})
   target_link_libraries(longhaul_harness PRIVATE longhaul_flags
                         PUBLIC longhaul_harness_environment longhaul_host longhaul_device
-                               longhaul_training longhaul_report)
+                               longhaul_training longhaul_report longhaul_prefill)
   longhaul_precompiled(longhaul_harness json)
 endif()

@@ -94,13 +94,24 @@ inline constexpr std::array kCollectiveFacts{LONGHAUL_COLLECTIVE_KINDS(LONGHAUL_
   return facts_of(kind).turn == CollectiveTurn::before_forward;
 }
 
-/// What a rank does beside its device: a task of its host's threads (an op that holds `workers`),
-/// or a copy (one that holds a `copy_engine`). X(enumerator, name, number in a trace).
-#define LONGHAUL_TASK_KINDS(X) X(host_task, "host_task", 15) X(copy, "copy", 16)
+/// What a rank does beside its blocks: a task of its host's threads (an op that holds `workers`), a
+/// copy (one that holds a `copy_engine`), or one of these whose plan says what it is
+/// (plan::OpTask); or a part of the prefill of a prompt, on its device (PlanExtras::served).
+/// X(enumerator, name, number in a trace, moves data).
+#define LONGHAUL_TASK_KINDS(X)             \
+  X(host_task, "host_task", 15, false)     \
+  X(copy, "copy", 16, true)                \
+  X(copy_out, "copy_out", 17, true)        \
+  X(host_gather, "host_gather", 18, false) \
+  X(compress, "compress", 19, false)       \
+  X(merge, "merge", 20, false)             \
+  X(optimize, "optimize", 21, false)       \
+  X(copy_in, "copy_in", 22, true)          \
+  X(prefill, "prefill", 23, false)
 LONGHAUL_LISTED_ENUM(TaskKind, LONGHAUL_TASK_KINDS);
 
 /// The kind of a row of a timeline: of a block, of a side of a message, of a collective, or of a
-/// task beside the device. Its values are the numbers in a trace.
+/// task beside these. Its values are the numbers in a trace.
 #define LONGHAUL_MESSAGE_SIDES(X) X(send, "send", 5) X(recv, "recv", 6)
 #define LONGHAUL_ROW_KINDS(X) \
   LONGHAUL_BLOCK_KINDS(X)     \
@@ -124,8 +135,26 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
 }
 #undef LONGHAUL_ROW_OF_COLLECTIVE
 
+#define LONGHAUL_ROW_OF_TASK(enumerator, ...) \
+  case TaskKind::enumerator: return RowKind::enumerator;
 [[nodiscard]] constexpr RowKind row_kind_of(TaskKind kind) {
-  return kind == TaskKind::copy ? RowKind::copy : RowKind::host_task;
+  switch (kind) { LONGHAUL_TASK_KINDS(LONGHAUL_ROW_OF_TASK) }
+  return {};
+}
+#undef LONGHAUL_ROW_OF_TASK
+
+/// The kind of a row of a task.
+[[nodiscard]] constexpr TaskKind task_kind_of(RowKind kind) {
+  for (const TaskKind each : every<TaskKind>())
+    if (row_kind_of(each) == kind) return each;
+  return {};
+}
+/// Is it a copy between host and device?
+[[nodiscard]] constexpr bool is_copy(TaskKind kind) {
+#define LONGHAUL_TASK_COPIES(enumerator, name, number, copies) copies,
+  constexpr std::array<bool, kCountOf<TaskKind>> kCopies{LONGHAUL_TASK_KINDS(LONGHAUL_TASK_COPIES)};
+#undef LONGHAUL_TASK_COPIES
+  return kCopies[static_cast<std::size_t>(kind)];
 }
 
 [[nodiscard]] constexpr bool is_compute(RowKind kind) {
@@ -137,7 +166,9 @@ LONGHAUL_NUMBERED_ENUM(RowKind, LONGHAUL_ROW_KINDS);
   return kind == RowKind::send || kind == RowKind::recv;
 }
 [[nodiscard]] constexpr bool is_task(RowKind kind) {
-  return kind == RowKind::host_task || kind == RowKind::copy;
+  for (const TaskKind each : every<TaskKind>())
+    if (row_kind_of(each) == kind) return true;
+  return false;
 }
 [[nodiscard]] constexpr bool is_collective(RowKind kind) {
   return !is_compute(kind) && !is_message(kind) && !is_task(kind);

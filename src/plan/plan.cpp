@@ -32,6 +32,10 @@ std::string what(const Plan& plan, OpId id) {
   const Op& op = plan.op(id);
   switch (op.kind) {
     case OpKind::compute: {
+      const auto& served = plan.extras.served;
+      const auto of = std::ranges::lower_bound(served, id, {}, &plan::OpServed::op);
+      if (of != served.end() && of->op == id)
+        return fmt::format("prefill of request {}", of->request);
       const std::string block = is_optimizer_step(op)
                                     ? fmt::format("optimizer's step of chunk {}", op.chunk)
                                     : to_text(op.block());

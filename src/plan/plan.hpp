@@ -21,8 +21,9 @@ namespace longhaul {
 #define LONGHAUL_ARRANGEMENTS(X) X(decoupled, "decoupled") X(grouped, "grouped")
 LONGHAUL_LISTED_ENUM(Arrangement, LONGHAUL_ARRANGEMENTS);
 
-/// What a compute op of a plan is: a block, or one of the operators below it.
-#define LONGHAUL_GRANULARITIES(X) X(blocks, "block") X(operators, "operator")
+/// What a compute op of a plan is: a block, one of the operators below it, or one of the kernels
+/// (tasks) below these.
+#define LONGHAUL_GRANULARITIES(X) X(blocks, "block") X(operators, "operator") X(tasks, "task")
 LONGHAUL_LISTED_ENUM(Granularity, LONGHAUL_GRANULARITIES);
 
 /// Index into Plan's table of resource sets.
@@ -179,7 +180,7 @@ struct Plan {
   }
   /// The operator that an op is; nullptr: it is none, but a block or no computation.
   [[nodiscard]] const plan::OperatorStep* operator_of(const Op& of) const {
-    if (granularity != Granularity::operators || of.kind != OpKind::compute || of.match == 0)
+    if (granularity == Granularity::blocks || of.kind != OpKind::compute || of.match == 0)
       return nullptr;
     return &operators->steps[of.match - 1];
   }

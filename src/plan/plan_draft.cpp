@@ -137,6 +137,12 @@ void PlanDraft::window(Handle op, Duration not_before, Duration deadline) {
 void PlanDraft::priority(Handle op, std::int32_t priority) {
   plan_.extras.priorities.push_back({OpId{static_cast<std::uint32_t>(op)}, priority});
 }
+void PlanDraft::serves(Handle op, std::int32_t request, std::int32_t tokens) {
+  plan_.extras.served.push_back({OpId{static_cast<std::uint32_t>(op)}, request, tokens});
+}
+void PlanDraft::task(Handle op, TaskKind kind) {
+  plan_.extras.tasks.push_back({OpId{static_cast<std::uint32_t>(op)}, kind});
+}
 void PlanDraft::source(
     LaneId lane, std::function<std::unique_ptr<OpSource>(const std::vector<OpId>& ops)> make) {
   lanes_[index(lane)].source = std::move(make);
@@ -194,7 +200,11 @@ void PlanDraft::connect() {
   renumber(plan_.extras.windows);
   renumber(plan_.extras.priorities);
   renumber(plan_.extras.slices);
+  renumber(plan_.extras.served);
+  renumber(plan_.extras.tasks);
   std::ranges::sort(plan_.extras.slices, {}, &OpSlice::op);
+  std::ranges::sort(plan_.extras.served, {}, &OpServed::op);
+  std::ranges::sort(plan_.extras.tasks, {}, &OpTask::op);
 }
 
 }  // namespace longhaul::plan

@@ -60,6 +60,9 @@ public:
   void meets(Handle op, Handle before, int iterations_back = 0);
   void window(Handle op, Duration not_before, Duration deadline = kNoDeadline);
   void priority(Handle op, std::int32_t priority);
+  /// It is of a request from outside.
+  void serves(Handle op, std::int32_t request, std::int32_t tokens);
+  void task(Handle op, TaskKind kind);
   /// A lane's source; `make` is called with the ids that its ops got, in the order of adding.
   void source(LaneId lane,
               std::function<std::unique_ptr<OpSource>(const std::vector<OpId>& ops)> make);

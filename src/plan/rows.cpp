@@ -27,6 +27,13 @@ std::vector<bool> lanes_in_any_order(const Plan& plan) {
   return any;
 }
 
+/// Of a table that ascends by op; nullptr: it says nothing of this one.
+template <typename Entry>
+const Entry* entry_of(const std::vector<Entry>& table, OpId op) {
+  const auto found = std::ranges::lower_bound(table, op, {}, &Entry::op);
+  return found == table.end() || found->op != op ? nullptr : &*found;
+}
+
 }  // namespace
 
 PlanRows::Numbering numbering_in(Timeline& timeline, const Plan& plan) {
@@ -87,6 +94,10 @@ RowKind PlanRows::kind_beside_device(const Op& op, std::span<const ResourceId> h
         held, [&](ResourceId id) { return plan_->resources[index(id)].kind == kind; });
   };
   if (holds(ResourceKind::device)) return row_kind_of(op.block_kind);
+  const OpId id{static_cast<std::uint32_t>(&op - plan_->ops.data())};
+  const auto& tasks = plan_->extras.tasks;
+  const auto task = std::ranges::lower_bound(tasks, id, {}, &OpTask::op);
+  if (task != tasks.end() && task->op == id) return row_kind_of(task->kind);
   if (holds(ResourceKind::workers)) return RowKind::host_task;
   return holds(ResourceKind::copy_engine) ? RowKind::copy : row_kind_of(op.block_kind);
 }
@@ -95,12 +106,16 @@ void PlanRows::add_extras(TimelineRow& row, std::size_t i) const {
   if (results_ != nullptr && !results_->outcomes.empty())
     row.outcome = static_cast<std::int32_t>(results_->outcomes[i]);
   if (results_ != nullptr && !results_->versions.empty()) row.version = results_->versions[i];
-  const auto& slices = plan_->extras.slices;
   const OpId id{static_cast<std::uint32_t>(i)};
-  const auto found = std::ranges::lower_bound(slices, id, {}, &OpSlice::op);
-  if (found == slices.end() || found->op != id) return;
-  row.slice = found->slice;
-  row.slices = found->slices;
+  if (const OpSlice* const slice = entry_of(plan_->extras.slices, id)) {
+    row.slice = slice->slice;
+    row.slices = slice->slices;
+  }
+  const OpServed* const served = entry_of(plan_->extras.served, id);
+  if (served == nullptr) return;
+  row.request = served->request;
+  row.tokens = served->tokens;
+  if (is_compute(row.kind)) row.kind = RowKind::prefill;
 }
 
 std::string name_of(const Plan& plan, std::size_t stepped) {

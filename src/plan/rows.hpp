@@ -46,7 +46,7 @@ private:
   /// Of computation whose first resource is no device.
   [[nodiscard]] RowKind kind_beside_device(const Op& op, std::span<const ResourceId> held) const;
 
-  /// Outcome, version and slice.
+  /// Outcome, version, slice and request.
   void add_extras(TimelineRow& row, std::size_t i) const;
 
   const Plan* plan_;
@@ -156,7 +156,8 @@ inline TimelineRow PlanRows::operator[](std::size_t i) const {
   row.bound_by =
       time.bound_by == kNone<OpId> ? -1 : static_cast<std::int64_t>(index(time.bound_by));
   row.bound_kind = time.bound_kind;
-  if (results_ != nullptr || !plan_->extras.slices.empty()) [[unlikely]]
+  if (results_ != nullptr || !plan_->extras.slices.empty() || !plan_->extras.served.empty())
+      [[unlikely]]
     add_extras(row, i);
   return row;
 }

@@ -151,6 +151,8 @@ const std::vector<ScheduleName>& schedule_names() {
     std::vector<ScheduleName> names;
     for (const schedule::Generator& generator : schedule::generators())
       names.push_back({std::string{generator.name}, std::string{generator.summary}});
+    for (const schedule::Generator& generator : schedule::stream_generators())
+      names.push_back({std::string{generator.name}, std::string{generator.summary}});
     for (const SearchName& search : kSearches)
       names.push_back({search.full_name(), std::string{search.summary}});
     return names;

@@ -28,6 +28,18 @@ void raise_bound(ScheduleRecord& record, const planner::SolverResult& solved) {
   record.bound = planner::Bound{solved.bound, solved.holds_for, "the solver's proof"};
 }
 
+/// How much later than all blocks and collectives the optimizer's steps end.
+Duration after_last_block(const Plan& plan, const OpTimes& times) {
+  Duration blocks{}, all{};
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const Op& op = plan.ops[i];
+    if (op.kind == OpKind::send || (op.kind == OpKind::recv && !is_step(op))) continue;
+    all = std::max(all, times[i].end);
+    if (!is_optimizer_step(op)) blocks = std::max(blocks, times[i].end);
+  }
+  return all - blocks;
+}
+
 constexpr int kMostIterations = 1'000'000;
 
 UnderWeather under_weather(const Schedule& schedule, const Scenario& scenario,
@@ -51,11 +63,11 @@ ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& sce
                         Arrangement arrangement, Bounds bounds, Timeline* timeline,
                         Granularity granularity, std::size_t most_ops) {
   const Schedule& schedule = made.schedule;
-  const bool inside = granularity == Granularity::operators;
+  const bool inside = granularity != Granularity::blocks;
   auto [plan, grain] = planner::lower_reported(schedule, scenario, arrangement, most_ops);
   std::optional<OperatorReport> operators;
   if (inside) {
-    plan = plan::with_operators(std::move(plan), schedule, scenario).or_throw();
+    plan = plan::with_operators(std::move(plan), schedule, scenario, granularity).or_throw();
     operators = report_operators(plan);
     // What slows a block slows some of its operators: its time says no longer when they end.
     if (!plan.extras.overlap.none()) plan = plan::expand(plan);
@@ -73,6 +85,9 @@ ScheduleRecord evaluate(const planner::ScheduleResult& made, const Scenario& sce
   const bool looked_for = made.found || made.solved;
   ScheduleRecord record =
       make_record(report, schedule, scenario, looked_for ? Bounds::computed : bounds);
+  record.makespan_ns -= after_last_block(plan, times).count();
+  record.per_microbatch_ns =
+      static_cast<double>(record.makespan_ns) / scenario.parallel.microbatches;
   if (made.solved) raise_bound(record, *made.solved);
   record.grain = grain;
   record.resources = plan::occupancy(plan, times);

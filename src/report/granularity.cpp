@@ -11,8 +11,8 @@
 namespace longhaul::report {
 void add_granularity_option(Arguments& command, std::string& text) {
   command.option("--granularity", text,
-                 "block (default), or operator: what lies below blocks, of [model], "
-                 "costs.operators or [[operator]]");
+                 "block (default); operator: what lies below blocks, of [model], costs.profile "
+                 "or [[operator]]; or task: the kernels of these");
 }
 
 Granularity granularity_of(std::string_view text) {

@@ -46,8 +46,8 @@ void add_certificate(const planner::OverlapCertificate& certificate,
                          {"bound_reason", result.bound.reason}};
 }
 
-/// "best: units of an operator; 2 ahead. 152 iterations simulated in 1.2 s; fsdp2, the fastest of 9
-/// on the same sharding, takes 877.9 ms."
+}  // namespace
+
 std::string certificate_text(const planner::OverlapResult& result) {
   const planner::OverlapCertificate& certificate = *result.certificate;
   std::string text =
@@ -68,8 +68,6 @@ std::string certificate_text(const planner::OverlapResult& result) {
     text += fmt::format(" Beyond the memory, and not counted: {}.", fmt::join(too_large, ", "));
   return text;
 }
-
-}  // namespace
 
 nlohmann::ordered_json to_json(const planner::OverlapResult& result) {
   nlohmann::ordered_json json{{"schedule", result.schedule},

@@ -116,6 +116,7 @@ ScheduleRecord make_record(const trace::IterationReport& report, const Schedule&
   ScheduleRecord record;
   record.schedule = report.schedule;
   record.makespan_ns = report.makespan_ns;
+  record.iteration_ns = report.makespan_ns;
   record.device_span_ns = report.device_span_ns;
   record.per_microbatch_ns =
       static_cast<double>(report.makespan_ns) / scenario.parallel.microbatches;
@@ -164,6 +165,7 @@ ordered_json to_json(const ScheduleRecord& record) {
   json["schedule"] = record.schedule;
   json["grain"] = to_string(record.grain);
   json["makespan_ns"] = record.makespan_ns;
+  json["iteration_ns"] = record.iteration_ns;
   json["device_span_ns"] = record.device_span_ns;
   json["per_microbatch_ns"] = record.per_microbatch_ns;
   const auto of_bound = [&](auto value) {

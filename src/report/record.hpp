@@ -25,7 +25,8 @@ namespace longhaul::report {
 struct ScheduleRecord {
   std::string schedule;
   planner::Grain grain = planner::Grain::steps;  ///< of the collectives that its times come from
-  std::int64_t makespan_ns = 0;
+  std::int64_t makespan_ns = 0;                  ///< without what the optimizer's steps add
+  std::int64_t iteration_ns = 0;                 ///< with it
   std::int64_t device_span_ns = 0;
   double per_microbatch_ns = 0;
   std::vector<double> bubble_ratio;     ///< per rank

@@ -10,12 +10,30 @@ namespace {
 
 /// Numbers in traces: a number never changes, and none is used again.
 TEST(Vocabulary, KeepsTheNumbersOfTraces) {
-  const std::pair<const char*, int> kinds[] = {
-      {"F", 0},          {"B", 1},          {"D", 2},
-      {"W", 3},          {"R", 4},          {"send", 5},
-      {"recv", 6},       {"all_gather", 7}, {"reduce_scatter", 8},
-      {"all_reduce", 9}, {"broadcast", 10}, {"reduce", 11},
-      {"gather", 12},    {"scatter", 13},   {"all_to_all", 14}};
+  const std::pair<const char*, int> kinds[] = {{"F", 0},
+                                               {"B", 1},
+                                               {"D", 2},
+                                               {"W", 3},
+                                               {"R", 4},
+                                               {"send", 5},
+                                               {"recv", 6},
+                                               {"all_gather", 7},
+                                               {"reduce_scatter", 8},
+                                               {"all_reduce", 9},
+                                               {"broadcast", 10},
+                                               {"reduce", 11},
+                                               {"gather", 12},
+                                               {"scatter", 13},
+                                               {"all_to_all", 14},
+                                               {"host_task", 15},
+                                               {"copy", 16},
+                                               {"copy_out", 17},
+                                               {"host_gather", 18},
+                                               {"compress", 19},
+                                               {"merge", 20},
+                                               {"optimize", 21},
+                                               {"copy_in", 22},
+                                               {"prefill", 23}};
   for (const auto& [name, number] : kinds) {
     EXPECT_STREQ(to_string(static_cast<RowKind>(number)), name);
     EXPECT_EQ(from_string<RowKind>(name), static_cast<RowKind>(number));

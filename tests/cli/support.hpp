@@ -54,6 +54,9 @@ inline Outcome longhaul_run(const std::vector<std::string>& arguments) {
   return run;
 }
 
+/// Of `longhaul profile` and what else lists operators.
+inline nlohmann::json operators_of(const Outcome& run) { return run.json()["operators"]; }
+
 using testing::file_text;
 
 /// P=4, M=8, F = D = W = 100 ns; the datacenters are `where`.

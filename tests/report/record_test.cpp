@@ -104,11 +104,12 @@ TEST(Record, JsonKeysAreThoseOfTheFormat) {
       to_json(make_record(report_of_two_ranks(), schedule::generate("1f1b", scenario), scenario));
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
-  EXPECT_THAT(
-      keys, ElementsAre("schedule", "grain", "makespan_ns", "device_span_ns", "per_microbatch_ns",
-                        "lower_bound_ns", "gap", "bound_holds_for", "bound_reason", "bubble_ratio",
-                        "peak_activation", "over_budget", "fits", "wan_crossings_on_critical_path",
-                        "idle", "tokens_per_second", "mfu", "resources", "traffic"));
+  EXPECT_THAT(keys,
+              ElementsAre("schedule", "grain", "makespan_ns", "iteration_ns", "device_span_ns",
+                          "per_microbatch_ns", "lower_bound_ns", "gap", "bound_holds_for",
+                          "bound_reason", "bubble_ratio", "peak_activation", "over_budget", "fits",
+                          "wan_crossings_on_critical_path", "idle", "tokens_per_second", "mfu",
+                          "resources", "traffic"));
   EXPECT_EQ(answer["idle"]["dependency"], 5000);
   EXPECT_EQ(std::ssize(answer["idle"]),
             std::ranges::count(trace::idle_parts(), false, &trace::IdlePart::of_tasks));

@@ -115,7 +115,7 @@ class PageTest(unittest.TestCase):
         self.directory = Path(temporary.name).resolve()
         (self.directory / "build").mkdir()
         (self.directory / "build/bin").symlink_to(programs())
-        for inputs in ("scenarios", "clusters", "requests", "rows"):
+        for inputs in ("scenarios", "clusters", "layouts", "profiles", "requests", "rows"):
             shutil.copytree(ROOT / "benchmarks" / inputs, self.directory / "benchmarks" / inputs)
         for name in ("scripts", "slurm"):
             (self.directory / name).symlink_to(ROOT / name)

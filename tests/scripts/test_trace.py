@@ -12,7 +12,8 @@ import synthetic
 from longhaul.commands.trace_cost import cost_percent, of_record
 from longhaul.errors import Failure
 from longhaul.running.tools import ROOT
-from longhaul.trace import COLUMNS, KINDS, LEVELS, NEW_IN_3, OUTCOMES, collectives, read_trace, select
+from longhaul.trace import (COLUMNS, KINDS, LEVELS, NEW_IN_3, NEW_IN_4, OUTCOMES, collectives,
+                            read_trace, select)
 
 
 class Kinds(unittest.TestCase):
@@ -44,7 +45,7 @@ class ReadTrace(unittest.TestCase):
         timeline = synthetic.Timeline()
         timeline.tables.update(schedules=["gpipe"], lanes=["compute", "send>1", "recv<0"],
                                resources=["link 0>1"])
-        none, sent = NEW_IN_3.values(), (0, 2, 2, -1, 0, 1, 4, 2, 7)
+        none, sent = (NEW_IN_3 | NEW_IN_4).values(), (0, 2, 2, -1, 0, 1, 4, 2, 7, 3, 512)
         timeline.tables.update(collectives=["all_reduce of chunk 0"], operators=["attention"])
         #        schedule iter op rank replica device dc lane resource kind chunk mb part parts peer
         timeline.rows = [
@@ -85,16 +86,30 @@ class ReadTrace(unittest.TestCase):
         with h5py.File(self.file, "a") as file:
             file.attrs["schema_version"] = 2
             for group in ("predicted", "measured"):
-                for member in (*NEW_IN_3, "collectives", "operators"):
+                for member in (*NEW_IN_3, *NEW_IN_4, "collectives", "operators"):
                     del file[f"{group}/{member}"]
         before = read_trace(self.file).predicted
         self.assertEqual(list(before.columns), list(COLUMNS))
-        old = [column for column in COLUMNS if column not in NEW_IN_3]
+        old = [column for column in COLUMNS if column not in NEW_IN_3 | NEW_IN_4]
         self.assertTrue(before[old].equals(after[old]))
         self.assertEqual(list(before["slices"]), [1, 1, 1])
         self.assertEqual(list(before["step"]), [-1, -1, -1])
         self.assertEqual(list(before["outcome"]), ["ran", "ran", "ran"])
         self.assertTrue(before["collective"].isna().all() and before["level"].isna().all())
+
+    def test_reads_schema_3(self):
+        after = read_trace(self.write()).predicted
+        self.assertEqual(list(after["request"]), [-1, 3, -1])
+        self.assertEqual(list(after["tokens"]), [-1, 512, -1])
+        with h5py.File(self.file, "a") as file:
+            file.attrs["schema_version"] = 3
+            for group in ("predicted", "measured"):
+                for member in NEW_IN_4:
+                    del file[f"{group}/{member}"]
+        before = read_trace(self.file).predicted
+        old = [column for column in COLUMNS if column not in NEW_IN_4]
+        self.assertTrue(before[old].equals(after[old]))
+        self.assertEqual(list(before["request"]), [-1, -1, -1])
 
     def test_leaves_out_kinds_that_it_does_not_know(self):
         with h5py.File(self.write(), "a") as file:

@@ -17,6 +17,16 @@ class Arguments;
 
 namespace longhaul::cli {
 
+/// The options of `longhaul plan --search parallel`, `size` and the tables of `cluster`, as typed;
+/// empty: the default.
+struct LayoutArguments {
+  std::string gpus, tensor, data, pipeline, micro_batch, chunks, recompute, sharding;
+  std::string machine, calibration, memory, price;
+  std::string deadline, tokens, iterations, emit, keep;
+  std::string plans, rates_out;  ///< of `cluster`
+  bool exhaustive = false, extrapolate = false;
+};
+
 /// The options of `longhaul plan` as typed; empty: the default.
 struct PlanArguments {
   std::string order;
@@ -35,6 +45,10 @@ struct PlanArguments {
 
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_plan_options(Arguments& command, PlanArguments& arguments);
+/// Those that say which layouts are looked at, and on which machine.
+void add_space_options(Arguments& command, LayoutArguments& arguments);
+/// --deadline, --tokens, --iterations, --exhaustive, --emit and --keep.
+void add_run_options(Arguments& command, LayoutArguments& arguments);
 
 /// Ends of the link that `link import` prints; empty where they are not given.
 struct LinkArguments {
@@ -70,20 +84,55 @@ struct ClusterArguments {
 
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_cluster_options(Arguments& command, ClusterArguments& arguments);
+/// Those that make a table of rates out of layouts.
+void add_rate_options(Arguments& command, LayoutArguments& arguments);
 
 /// The options of `longhaul prefill`, as typed; empty: the default.
 struct PrefillArguments {
   std::string requests, policy, placements_out;
   std::string rate, copies, window, poisson, backlog, patience;
+  std::string kv, route, regions, signals, overrun, objective, price;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_prefill_options(Arguments& command, PrefillArguments& arguments);
 
+/// The options of `longhaul compress`, as typed; empty: the default.
+struct CompressArguments {
+  std::string method, keep, block, values, index, seed;
+  std::string residual, residual_out, state, decode;  ///< files
+  bool list = false;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_compress_options(Arguments& command, CompressArguments& arguments);
+
+/// The options of `longhaul size` beside those of the layouts, as typed; empty: the default.
+struct SizeArguments {
+  std::string days, model_grid, global_batch, loss;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_size_options(Arguments& command, SizeArguments& arguments);
+
+/// The options of `longhaul tune`, as typed; empty: the default.
+struct TuneArguments {
+  std::string probes, bandwidth, lambda;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_tune_options(Arguments& command, TuneArguments& arguments);
+
 /// The options of `predict` and `profile fit`.
 struct PredictArguments {
   std::string calibration;  ///< a file, or "none"; empty: none
   bool extrapolate = false;
+};
+
+/// The options of `profile needed`, `import` and `explain`; empty: not given.
+struct ProfileArguments {
+  std::string profile;  ///< whose times `needed` and `explain` take
+  std::string tasks;    ///< a file that `import` writes
 };
 
 /// The options of a command line. Each command reads those that it declares.
@@ -97,6 +146,9 @@ struct Options {
   int ties = 0;                            ///< of `collective`: simulations with ties at random
   std::string comm = "decoupled";
   std::string overlap;      ///< of `simulate`: a comma list; empty: none
+  std::string trace;        ///< of `bubbles`: measured ones of a trace or a run's directory
+  std::string allow;        ///< of `simulate --overlap`: what searches may do; empty: all
+  std::string rules;        ///< likewise: tiers that the paper's rules decide
   std::string granularity;  ///< empty: block; of `trace export`: as in the trace
   std::string format;
   std::string out;
@@ -105,7 +157,10 @@ struct Options {
   RuleArguments rule;
   ClusterArguments cluster;
   PredictArguments predict;
+  ProfileArguments profile;
   PrefillArguments prefill;
+  CompressArguments compress;
+  TuneArguments tune;
   std::string expect;    ///< of `compare`
   std::string at_least;  ///< of `compare`: "1%"
   std::optional<int> iteration;
@@ -115,7 +170,10 @@ struct Options {
   bool json = false;
   bool wide = false;         ///< tables with all their columns
   std::string command_line;  ///< as typed, for records
+  std::string graph;         ///< of `ops`: a file for Graphviz
   std::string goal;          ///< of `schedule`: the simulator of --format goal
+  LayoutArguments layout;    ///< of `plan`, `size` and `cluster`
+  SizeArguments size;
 };
 
 /// A command's text for stdout, and whether the answer is yes.
@@ -140,6 +198,7 @@ struct Answer {
 [[nodiscard]] Answer trace_summary_command(const Options& options);
 [[nodiscard]] Answer trace_attribution_command(const Options& options);
 [[nodiscard]] Answer trace_export_command(const Options& options);
+[[nodiscard]] Answer trace_overlap_command(const Options& options);
 [[nodiscard]] Answer trace_merge_command(const Options& options);
 [[nodiscard]] Answer collective_command(const Options& options);
 [[nodiscard]] Answer partition_command(const Options& options);
@@ -147,10 +206,18 @@ struct Answer {
 [[nodiscard]] Answer rule_layer_command(const Options& options);
 [[nodiscard]] Answer rule_model_command(const Options& options);
 [[nodiscard]] Answer cluster_command(const Options& options);
+[[nodiscard]] Answer size_command(const Options& options);
 [[nodiscard]] Answer bubbles_command(const Options& options);
 [[nodiscard]] Answer prefill_command(const Options& options);
+[[nodiscard]] Answer compress_command(const Options& options);
+[[nodiscard]] Answer tune_command(const Options& options);
 [[nodiscard]] Answer predict_command(const Options& options);
 [[nodiscard]] Answer profile_fit_command(const Options& options);
+[[nodiscard]] Answer profile_needed_command(const Options& options);
+[[nodiscard]] Answer profile_show_command(const Options& options);
+[[nodiscard]] Answer profile_compare_command(const Options& options);
+[[nodiscard]] Answer profile_import_command(const Options& options);
+[[nodiscard]] Answer profile_explain_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 

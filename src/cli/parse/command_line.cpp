@@ -30,7 +30,8 @@ const std::vector<std::string> kFlags{"--json",
                                       "--solver-without-dp",
                                       "--solver-without-fusion",
                                       "--extrapolate",
-                                      "--pooled"};
+                                      "--pooled",
+                                      "--list"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
 void refuse_misused(std::span<const std::string> arguments) {

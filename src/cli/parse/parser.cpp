@@ -45,6 +45,11 @@ constexpr std::array kExamples{
     Example{"cluster",
             "longhaul cluster benchmarks/clusters/jobs.csv --gpus 32 --throughput "
             "benchmarks/clusters/rates.csv"},
+    Example{"plan",
+            "longhaul plan benchmarks/layouts/mt-nlg.toml --search parallel --gpus 2240 --tensor "
+            "8 --schedule 1f1b"},
+    Example{"size",
+            "longhaul size --gpus 512 --days 30 --model-grid h=8192,L=60,70 --schedule 1f1b"},
     Example{"bubbles",
             "longhaul bubbles benchmarks/scenarios/atlas-fig9.toml --schedule atlas,gpipe"},
     Example{"prefill",
@@ -52,11 +57,30 @@ constexpr std::array kExamples{
             "benchmarks/requests/prompts.csv --backlog 512"},
     Example{"trace summary", "longhaul trace summary first.h5"},
     Example{"trace attribution", "longhaul trace attribution first.h5 --schedule zb-h1"},
+    Example{"simulate",
+            "longhaul simulate benchmarks/scenarios/centauri-toy.toml --schedule gpipe --overlap "
+            "zero3,best --out overlaps.h5"},
+    Example{"trace overlap", "longhaul trace overlap overlaps.h5 --schedule gpipe+zero3"},
     Example{"trace export", "longhaul trace export first.h5 --schedule zb-h1 --out first.json"},
     Example{"compare", "longhaul compare first.h5 first.h5 --schedule 1f1b,zb-h1"},
     Example{"trace merge", "longhaul trace merge runs/first --out merged.h5"},
     Example{"predict", "longhaul predict benchmarks/rows/published-runs.csv"},
+    Example{"profile needed",
+            "longhaul profile needed benchmarks/scenarios/cpu-2dc.toml --out needed.csv"},
+    Example{"profile show", "longhaul profile show benchmarks/profiles/tiny-f32.csv"},
+    Example{"profile compare",
+            "longhaul profile compare benchmarks/profiles/tiny-f32.csv "
+            "benchmarks/profiles/tiny-f32.csv"},
+    Example{"profile import",
+            "longhaul profile import benchmarks/profiles/tiny-kineto.json --out operators.csv"},
+    Example{"profile explain",
+            "longhaul profile explain benchmarks/profiles/tiny-kineto.json "
+            "benchmarks/profiles/tiny.toml --profile benchmarks/profiles/tiny-f32.csv"},
     Example{"profile fit", "longhaul profile fit benchmarks/rows/published-runs.csv"},
+    Example{"compress", "longhaul compress gradient.f32 --method block --keep 1% --block 16"},
+    Example{"tune",
+            "longhaul tune benchmarks/scenarios/stella-fig14.toml --probes probes.csv --bandwidth "
+            "100Mbps,1Gbps"},
     Example{"link import", "longhaul link import iperf3.json --between west,east"},
 };
 
@@ -71,6 +95,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_check();
   add_plan();
   add_cluster();
+  add_size();
   add_ops();
   add_layers();
   add_collective();
@@ -83,6 +108,8 @@ Parser::Parser(Options& options) : options_{options} {
   add_link();
   add_predict();
   add_profile();
+  add_compress();
+  add_tune();
   add_command(tool_, "presets", "models and links that a scenario may name, and schedules",
               presets_command, {});
   tool_.footer(
@@ -143,8 +170,9 @@ void Parser::add_schedule() {
   command.option("--out", options_.out, "write it to a file; an existing one is refused");
   report::add_granularity_option(command, options_.granularity);
   command.option("--format", options_.format,
-                 "of the file: longhaul (CSV, default), pytorch (CSV), goal (LogGOPSim) or "
-                 "chakra (ASTRA-sim; a file for each rank)");
+                 "of the file: longhaul (CSV, default), pytorch (CSV), pytorch-comms (CSV with "
+                 "messages and gathers of weights, which are searched), goal (LogGOPSim) or chakra "
+                 "(ASTRA-sim; a file for each rank)");
   command.option("--goal", options_.goal,
                  "of --format goal: atlahs (default; a host is a datacenter) or loggopsim (the "
                  "original; a host is a rank)");
@@ -162,6 +190,12 @@ void Parser::add_simulate() {
                  fmt::format("comma list of ways to run collectives of operators beside "
                              "computation, a row for each: {}",
                              fmt::join(collective::overlap_names(), ", ")));
+  command.option("--allow", options_.allow,
+                 "what centauri and best may decide, for tables of what each brings: comma list of "
+                 "primitive, group, workload, operation, layer, model (default: all)");
+  command.option("--rules", options_.rules,
+                 "tiers that centauri decides by the paper's rule: comma list of operation, layer, "
+                 "model");
   command.option("--out", options_.out,
                  "write the predicted timeline (HDF5); an existing file is refused");
   report::add_granularity_option(command, options_.granularity);
@@ -197,6 +231,8 @@ void Parser::add_plan() {
       "comma list of names: of each plan the fastest counts (default: seven; atlas alone is "
       "the paper's)");
   add_plan_options(command, options_.plan);
+  add_space_options(command, options_.layout);
+  add_run_options(command, options_.layout);
   add_overrides(command);
 }
 
@@ -205,6 +241,15 @@ void Parser::add_cluster() {
       add_command(tool_, "cluster", "play jobs with deadlines that share the GPUs of one cluster",
                   cluster_command, {1, 1}, "list of jobs (.csv)");
   add_cluster_options(command, options_.cluster);
+  add_rate_options(command, options_.layout);
+}
+
+void Parser::add_size() {
+  longhaul::Arguments& command = add_command(
+      tool_, "size", "the largest model that GPUs can train in a time", size_command, {0, 0});
+  add_size_options(command, options_.size);
+  command.option("--schedule", options_.schedule, "comma list of static orders (default: all six)");
+  add_space_options(command, options_.layout);
 }
 
 void Parser::add_ops() {
@@ -214,6 +259,9 @@ void Parser::add_ops() {
   command.option("--schedule", options_.schedule,
                  "name of a schedule (`longhaul presets` lists them), or a .csv file");
   command.option("--rank", options_.rank, "only this rank");
+  command.option(
+      "--graph", options_.graph,
+      "write the operators of an iteration as a graph (.dot); an existing file is refused");
   report::add_granularity_option(command, options_.granularity);
   add_planning(command);
 }
@@ -248,9 +296,12 @@ void Parser::add_partition() {
 void Parser::add_bubbles() {
   longhaul::Arguments& command =
       add_command(tool_, "bubbles", "when the GPUs of training are idle, bubble by bubble",
-                  bubbles_command, {1, 1}, "scenario (.toml)");
+                  bubbles_command, {0, 1}, "scenario (.toml)");
   command.option("--schedule", options_.schedule,
                  "comma list of names and .csv files; static, dynamic: all of these");
+  command.option("--trace", options_.trace,
+                 "a trace or a run's directory instead: measured, and how far the prediction was "
+                 "off");
   add_planning(command);
 }
 
@@ -281,51 +332,6 @@ void Parser::add_rule() {
       options_.rule.model);
 }
 
-void Parser::add_trace() {
-  longhaul::Arguments& trace =
-      tool_.command("trace", "read a trace: summary, attribution, export, merge");
-  trace.keeps_unknown();
-  const std::string source = "trace (.h5) or run directory";
-  longhaul::Arguments& summary =
-      add_command(trace, "summary", "measured and predicted times of each schedule",
-                  trace_summary_command, {1, 1}, source);
-  summary.option("--schedule", options_.schedule, "only this one");
-  longhaul::Arguments& attribution =
-      add_command(trace, "attribution", "where idle time went; the critical path and its crossings",
-                  trace_attribution_command, {1, 1}, source);
-  attribution.option("--schedule", options_.schedule, "only this one");
-  attribution.option("--iteration", options_.iteration,
-                     "critical path of this iteration (default: the one nearest the median)");
-  longhaul::Arguments& exported =
-      add_command(trace, "export", "for Perfetto (chrome) or spreadsheets (csv, memory)",
-                  trace_export_command, {1, 1}, source);
-  exported.option("--format", options_.format,
-                  "chrome (default), csv, or memory: activations over time");
-  exported.option("--out", options_.out, "file to write; an existing one is refused");
-  exported.option("--granularity", options_.granularity,
-                  "block or operator, of the scenario in the trace (default: as traced)");
-  exported.option("--schedule", options_.schedule, "only this one");
-  exported.option("--iteration", options_.iteration, "only this one");
-  longhaul::Arguments& merge =
-      add_command(trace, "merge", "one trace of a run's finished iterations, killed or not",
-                  trace_merge_command, {1, 1}, "run directory");
-  merge.option("--out", options_.out, "trace to write; an existing file is refused");
-}
-
-void Parser::add_compare() {
-  longhaul::Arguments& command = add_command(
-      tool_, "compare", "is B faster, slower, or not distinguishable from A?", compare_command,
-      {1, 2},
-      "run directory, record (.json) or trace (.h5): A, then B; several runs of each: A1,A2:B1,B2");
-  command.option("--schedule", options_.schedule,
-                 "only this one; S,T: S of A against T of B (default: all that both have)");
-  command.option("--at-least", options_.at_least,
-                 "faster or slower by more than this alone: 1% (default: by anything)");
-  command.option("--expect", options_.expect,
-                 "exit 1 unless B is faster, slower, not-faster, not-slower or "
-                 "not-distinguishable, in every comparison");
-}
-
 void Parser::add_link() {
   longhaul::Arguments& link = tool_.command("link", "links of your own sites: import");
   link.keeps_unknown();
@@ -337,6 +343,22 @@ void Parser::add_link() {
   import.option("--to", options_.link.to, "one direction, with --from");
 }
 
+void Parser::add_compress() {
+  longhaul::Arguments& command = add_command(
+      tool_, "compress", "keep the largest numbers of a gradient, as messages carry them",
+      compress_command, {1, 1}, "gradient (.f32: numbers of 32 bits)");
+  add_compress_options(command, options_.compress);
+  command.option("--out", options_.out, "write the payload; an existing file is refused");
+}
+
+void Parser::add_tune() {
+  longhaul::Arguments& command = add_command(
+      tool_, "tune", "batches and compression rate that reach a loss soonest at these bandwidths",
+      tune_command, {1, 1}, "scenario (.toml)");
+  add_tune_options(command, options_.tune);
+  add_overrides(command);
+}
+
 void Parser::add_predict() {
   longhaul::Arguments& command =
       add_command(tool_, "predict", "the iteration time of training runs, with an interval",
@@ -345,24 +367,6 @@ void Parser::add_predict() {
                  "what `longhaul profile fit` wrote; none (default): nothing was fitted to "
                  "iteration times");
   add_extrapolate(command);
-}
-
-void Parser::add_profile() {
-  longhaul::Arguments& profile =
-      tool_.command("profile", "parameters of machines from measured runs: fit");
-  profile.keeps_unknown();
-  longhaul::Arguments& fit =
-      add_command(profile, "fit", "fit the parameters of each machine to measured iterations",
-                  profile_fit_command, {1, 1}, "table of measured runs (.csv)");
-  fit.option("--out", options_.out, "calibration to write (.toml); an existing file is refused");
-  add_extrapolate(fit);
-}
-
-void Parser::add_extrapolate(longhaul::Arguments& command) {
-  command
-      .flag("--extrapolate", options_.predict.extrapolate,
-            "take products more than 4 times larger or smaller than measured ones, too")
-      .takes_no_value();
 }
 
 std::span<const Example> examples() { return kExamples; }

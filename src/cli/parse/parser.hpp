@@ -66,12 +66,16 @@ private:
   void add_ops();
   void add_plan();
   void add_cluster();
+  void add_size();
   void add_layers();
   void add_trace();
   void add_compare();
   void add_link();
+  void add_compress();
+  void add_tune();
   void add_predict();
   void add_profile();
+  void add_profile_needed(longhaul::Arguments& profile);
   void add_extrapolate(longhaul::Arguments& command);
   /// Puts the lines of examples() below the help of their commands.
   void add_examples();

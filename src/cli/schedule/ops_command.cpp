@@ -1,9 +1,14 @@
+#include <ostream>
+
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
+#include "cli/schedule/ops_graph.hpp"
+#include "collective/iteration/communications.hpp"
+#include "collective/iteration/iteration_of.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
@@ -164,6 +169,33 @@ std::vector<int> ranks_of(const Options& options, const Plan& plan) {
   return all;
 }
 
+/// `ops --graph`: the operators of an iteration and what they need of each other, as a picture.
+Answer graph_answer(const Options& options, const Schedule& schedule, const Scenario& scenario,
+                    Arrangement arrangement) {
+  report::require_new_file(options.graph);
+  const collective::IterationPlan iteration =
+      collective::with_communications(
+          collective::iteration_of(schedule, scenario, arrangement).or_throw())
+          .or_throw();
+  const OperatorGraph graph = operator_graph(iteration);
+  report::write_new_file(options.graph, [&](std::ostream& out) { out << graph.dot; });
+  if (options.json) {
+    ordered_json json = record_header(options, scenario);
+    json.erase("numbers");
+    json["schedule"] = schedule.name;
+    json["graph"] = options.graph;
+    json["nodes"] = graph.nodes;
+    json["edges"] = graph.edges;
+    json["kinds"] = graph.kinds;
+    return {report::json_text(json)};
+  }
+  std::string text = fmt::format("wrote {}: {} operators of one rank of each stage, {} edges\n",
+                                 options.graph, graph.nodes, graph.edges);
+  Table table{{{"operator", Align::left}, {"count"}}};
+  for (const auto& [kind, count] : graph.kinds) table.add_row({kind, std::to_string(count)});
+  return {text + table.text(table_width(options))};
+}
+
 }  // namespace
 
 Answer ops_command(const Options& options) {
@@ -174,6 +206,8 @@ Answer ops_command(const Options& options) {
       planner::choose_schedule(planner::parse_single_schedule_option(options.schedule), scenario,
                                planner)
           .schedule;
+  if (!options.graph.empty())
+    return graph_answer(options, schedule, scenario, planner.search.arrangement);
   const Plan plan = plan::lower_at(granularity, schedule, scenario, planner.search.arrangement);
   const std::vector<int> ranks = ranks_of(options, plan);
   if (options.json) {

@@ -59,6 +59,28 @@ std::string device_table(const Schedule& schedule, const report::ScheduleRecord&
   return table.text(width);
 }
 
+/// Where --format pytorch-comms put the gathers, and what that takes.
+nlohmann::ordered_json placed_json(const planner::PlacedGathers& placed) {
+  nlohmann::ordered_json json{{"makespan_ns", placed.makespan.count()}};
+  if (placed.gathers.empty()) return json;
+  json["usual_makespan_ns"] = placed.usual.count();
+  json["usual_fits"] = placed.usual_fits;
+  json["lower_bound_ns"] = placed.bound.lower_bound.count();
+  json["peak_bytes"] = placed.peak.count();
+  json["fits"] = placed.fits;
+  json["evaluated"] = placed.evaluated;
+  for (const std::vector<collective::ChunkGather>& own : placed.gathers) {
+    nlohmann::ordered_json gathers = nlohmann::ordered_json::array();
+    for (const collective::ChunkGather& each : own)
+      gathers.push_back({{"chunk", number(each.chunk)},
+                         {"issue", each.issue},
+                         {"first", each.first},
+                         {"last", each.last}});
+    json["devices"].push_back(std::move(gathers));
+  }
+  return json;
+}
+
 /// The times by which the generator decided (Atlas' figure 6), a row for each
 /// (replica, device), or for each device where all replicas are equal.
 nlohmann::ordered_json timetable_json(const schedule::Generator& generator,
@@ -124,6 +146,7 @@ Answer schedule_command(const Options& options) {
     if (request.has_timetable())
       json["schedules"][0]["timetable"] = timetable_json(*request.generator, schedule, scenario);
     if (output) json["out"] = options.out;
+    if (output && output->placed()) json["gathers"] = placed_json(*output->placed());
     if (output && format == OutputFormat::chakra) json["files"] = output->files();
     if (output && !output->remarks().empty()) json["remarks"] = output->remarks();
     answer.text = report::json_text(json);

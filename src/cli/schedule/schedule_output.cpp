@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "base/unit_text.hpp"
 #include "plan/export/export.hpp"
 #include "plan/lowering/lower.hpp"
 #include "report/record_file.hpp"
@@ -49,7 +50,7 @@ plan::GoalSimulator goal_simulator_of(const std::string& text, OutputFormat form
 
 void require_granularity(OutputFormat format, Granularity granularity) {
   if (granularity == Granularity::blocks) return;
-  if (format == OutputFormat::longhaul || format == OutputFormat::pytorch)
+  if (format != OutputFormat::goal && format != OutputFormat::chakra)
     fail(
         "--granularity operator: a file of format {} orders blocks (a schedule does). Give "
         "--format goal or chakra, or leave --granularity out.",
@@ -58,7 +59,7 @@ void require_granularity(OutputFormat format, Granularity granularity) {
 
 std::vector<schedule::Placement> placements_of(OutputFormat format) {
   std::vector<schedule::Placement> placements;
-  if (format != OutputFormat::pytorch) return placements;
+  if (format != OutputFormat::pytorch && format != OutputFormat::pytorch_comms) return placements;
   for (const schedule::Placement placement : every<schedule::Placement>()) {
     if (placement != schedule::Placement::bidirectional) placements.push_back(placement);
   }
@@ -92,10 +93,37 @@ void ScheduleOutput::prepare(const Schedule& schedule, const Scenario& scenario,
     case OutputFormat::pytorch:
       add(out_, schedule::write_csv(schedule, schedule::CsvFormat::pytorch));
       break;
+    case OutputFormat::pytorch_comms: return prepare_comms(schedule, scenario, arrangement);
     case OutputFormat::goal: return prepare_goal(plan());
     case OutputFormat::chakra: return prepare_chakra(plan());
   }
   note_ = fmt::format("wrote {}\n", out_);
+}
+
+void ScheduleOutput::prepare_comms(const Schedule& schedule, const Scenario& scenario,
+                                   Arrangement arrangement) {
+  (void)schedule::write_csv(schedule, schedule::CsvFormat::pytorch);  // refuses before the search
+  placed_ = planner::place_gathers(schedule, scenario, arrangement).or_throw();
+  add(out_, collective::pytorch_comms(schedule, placed_->gathers, placed_->spans));
+  note_ = fmt::format("wrote {}\n", out_);
+  if (placed_->gathers.empty()) {
+    remarks_.emplace_back(
+        "stages are not sharded: no UNSHARD and no RESHARD (gradient_sync is not "
+        "\"zero3\")");
+  } else {
+    std::int64_t gathers = 0;
+    for (const auto& own : placed_->gathers) gathers += std::ssize(own);
+    remarks_.push_back(fmt::format(
+        "{} placed by search ({} simulated): {}; with the chunks that PyTorch's lowering keeps "
+        "active {}{}; nothing below {}",
+        report::counted(gathers, "gather"),
+        report::counted(static_cast<std::int64_t>(placed_->evaluated), "iteration"),
+        to_text(placed_->makespan), to_text(placed_->usual),
+        placed_->usual_fits ? "" : ", beyond the memory", to_text(placed_->bound.lower_bound)));
+    if (!placed_->fits)
+      remarks_.push_back(fmt::format("does not fit: {} are needed", to_text(placed_->peak)));
+  }
+  for (const std::string& remark : remarks_) note_ += remark + '\n';
 }
 
 void ScheduleOutput::prepare_goal(const Plan& plan) {

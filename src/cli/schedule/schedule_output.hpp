@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/listed_enum.hpp"
 #include "plan/export/export.hpp"
 #include "plan/plan.hpp"
+#include "planner/overlap/place_gathers.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/schedule.hpp"
@@ -13,8 +15,11 @@
 namespace longhaul::cli {
 
 /// Formats that `schedule --out` writes (docs/formats.md).
-#define LONGHAUL_OUTPUT_FORMATS(X) \
-  X(longhaul, "longhaul") X(pytorch, "pytorch") X(goal, "goal") X(chakra, "chakra")
+#define LONGHAUL_OUTPUT_FORMATS(X)  \
+  X(longhaul, "longhaul")           \
+  X(pytorch, "pytorch")             \
+  X(pytorch_comms, "pytorch-comms") \
+  X(goal, "goal") X(chakra, "chakra")
 LONGHAUL_LISTED_ENUM(OutputFormat, LONGHAUL_OUTPUT_FORMATS);
 
 /// "" is longhaul. Throws Error that names the nearest known format.
@@ -44,9 +49,12 @@ public:
   /// For the reader of the format.
   [[nodiscard]] const std::vector<std::string>& remarks() const { return remarks_; }
   [[nodiscard]] const std::vector<std::string>& files() const { return names_; }
+  /// Of pytorch-comms: where gathers of weights are, and what that takes.
+  [[nodiscard]] const std::optional<planner::PlacedGathers>& placed() const { return placed_; }
 
 private:
   void add(std::string name, std::string content);
+  void prepare_comms(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement);
   void prepare_goal(const Plan& plan);
   void prepare_chakra(const Plan& plan);
 
@@ -57,6 +65,7 @@ private:
   std::vector<std::string> contents_;  ///< index: as names_
   std::string note_;
   std::vector<std::string> remarks_;
+  std::optional<planner::PlacedGathers> placed_;
 };
 
 }  // namespace longhaul::cli

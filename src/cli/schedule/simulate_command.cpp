@@ -7,6 +7,7 @@
 #include "report/planning.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
+#include "report/stream_report.hpp"
 #include "report/tables.hpp"
 #include "trace/file/trace_file.hpp"
 
@@ -20,6 +21,7 @@ struct SimulatedSchedules {
   std::vector<planner::ScheduleResult> made;           ///< likewise
   std::vector<planner::RobustCandidate> under_jitter;  ///< likewise, with --robust
   std::vector<report::UnderWeather> under_weather;     ///< likewise, with --iterations
+  std::vector<report::StreamReport> streams;           ///< likewise, of replicas that train so
   std::vector<planner::SkippedSchedule> skipped;
   Timeline timeline;  ///< of all schedules where a trace is wanted
 };
@@ -53,9 +55,12 @@ public:
                                                 planner_.search.threads, granularity_);
     }
     if (planner_.robust) simulation.under_jitter = all_under_jitter(simulation.made);
-    if (iterations_)
+    if (iterations_) {
       simulation.under_weather =
           report::all_under_weather(simulation.made, scenario_, arrangement(), *iterations_);
+      simulation.streams =
+          report::all_streams(simulation.made, scenario_, arrangement(), *iterations_);
+    }
     return simulation;
   }
 
@@ -105,6 +110,7 @@ std::string text_of(const SimulatedSchedules& simulation, const Scenario& scenar
             report::under_jitter_text(simulation.under_jitter);
   if (!simulation.under_weather.empty())
     text += report::under_weather_text(simulation.under_weather, scenario);
+  text += report::streams_text(simulation.streams);
   text +=
       "\nWhere the devices' time was idle:\n" + report::idle_table_text(simulation.records, width);
   text +=
@@ -125,7 +131,11 @@ ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scena
     json["schedules"].push_back(report::to_json(simulation.records[i]));
     if (simulation.made[i].found)
       json["schedules"].back()["planning"] = report::planning_json(simulation.made[i]);
+    if (!simulation.streams.empty())
+      json["schedules"].back()["stream"] = report::stream_json(simulation.streams[i]);
   }
+  if (simulation.streams.size() == 1)
+    json["stream"] = report::stream_json(simulation.streams.front());
   if (!simulation.under_jitter.empty())
     json["under_jitter"] = report::under_jitter_json(simulation.under_jitter);
   if (!simulation.under_weather.empty())
@@ -167,6 +177,11 @@ void write_simulated_trace(const Options& options, const Scenario& scenario,
 
 Answer simulate_command(const Options& options) {
   if (!options.overlap.empty()) return simulate_overlaps(options);
+  for (const auto& [option, text] :
+       {std::pair{"--allow", options.allow}, std::pair{"--rules", options.rules}})
+    if (!text.empty())
+      fail("{}: nothing is searched (it is of --overlap centauri and best). Add --overlap.",
+           option);
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
   if (traced) report::require_new_file(options.out);

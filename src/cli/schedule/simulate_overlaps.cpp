@@ -2,11 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/version.hpp"
+#include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 #include "report/overlap_rows.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
+#include "trace/file/trace_file.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -19,19 +22,38 @@ void refuse_beside_overlap(const Options& options) {
     fail("{} and --overlap are both given (rows of overlaps have times alone). Leave one out.",
          option);
   };
-  if (!options.out.empty()) refuse("--out");
   if (!options.granularity.empty()) refuse("--granularity");
   if (options.iterations) refuse("--iterations");
   if (options.bounds) refuse("--bounds");
   if (options.planner.robust) refuse("--robust");
 }
 
+/// The timelines of all rows, of every rank; named as those of ranks are: "gpipe+zero3".
+void write_overlaps_trace(const Options& options, const Scenario& scenario,
+                          const std::vector<planner::OverlapResult>& rows) {
+  trace::Trace trace;
+  trace.info.creator = fmt::format("longhaul {}", version());
+  trace.info.git_commit = git_commit();
+  trace.info.command_line = options.command_line;
+  trace.info.scenario = scenario.text;
+  trace.info.environment = ordered_json{{"numbers", "simulated"}, {"comm", options.comm}}.dump();
+  trace.info.activation_budget_bytes = scenario.activation_budget().count();
+  for (const planner::OverlapResult& row : rows) {
+    planner::SimulatedIteration ran = planner::simulate_all_ranks(*row.plan).or_throw();
+    ran.lowered.plan.schedule = fmt::format("{}+{}", row.schedule, row.overlap);
+    plan::append_rows(trace.predicted, ran.lowered.plan, ran.times, 0);
+  }
+  trace::write_trace(options.out, trace);
+}
+
 }  // namespace
 
 Answer simulate_overlaps(const Options& options) {
   refuse_beside_overlap(options);
+  if (!options.out.empty()) report::require_new_file(options.out);
   const std::vector<const collective::Overlap*> wanted =
       collective::parse_overlaps(options.overlap);
+  const planner::OverlapLimits limits = planner::parse_overlap_limits(options.allow, options.rules);
   const Scenario scenario = scenario_of(options);
   const planner::PlannerOptions planner = planner_options_of(options);
   const planner::ChosenSchedules chosen =
@@ -41,14 +63,17 @@ Answer simulate_overlaps(const Options& options) {
   for (const planner::ScheduleResult& made : chosen.schedules)
     for (const collective::Overlap* overlap : wanted)
       rows.push_back(
-          planner::evaluate_overlap(*overlap, made.schedule, scenario, planner.search.arrangement)
+          planner::evaluate_overlap(*overlap, made.schedule, scenario, planner.search.arrangement,
+                                    overlap->is_searched() ? limits : planner::OverlapLimits{})
               .or_throw());
+  if (!options.out.empty()) write_overlaps_trace(options, scenario, rows);
   if (!options.json) {
     std::string text = fmt::format("{}: {}; simulated, {}\n\n", scenario.name,
                                    report::size_text(scenario), options.comm);
     text += report::overlap_rows_text(rows, table_width(options));
     for (const planner::SkippedSchedule& skipped : chosen.skipped)
       text += fmt::format("\nskipped {}: {}\n", skipped.schedule, skipped.reason);
+    if (!options.out.empty()) text += fmt::format("\nwrote {}\n", options.out);
     return {text};
   }
   ordered_json json = record_header(options, scenario);
@@ -57,6 +82,7 @@ Answer simulate_overlaps(const Options& options) {
   json["skipped"] = ordered_json::array();
   for (const planner::SkippedSchedule& skipped : chosen.skipped)
     json["skipped"].push_back({{"schedule", skipped.schedule}, {"reason", skipped.reason}});
+  if (!options.out.empty()) json["out"] = options.out;
   return {report::json_text(json)};
 }
 

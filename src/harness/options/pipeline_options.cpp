@@ -91,20 +91,18 @@ double max_difference_of(const std::string& text) {
 
 /// Operators and collectives of an iteration are planned once, and timed.
 void check_overlaps(const PipelineOptions& options) {
-  for (const collective::Overlap* const overlap : collective::parse_overlaps(options.overlap))
-    if (overlap->is_searched())
-      fail(
-          "--overlap: ranks do not play {} (its search runs in `longhaul simulate` alone). Name "
-          "another.",
-          overlap->name);
+  (void)collective::parse_overlaps(options.overlap);
   const auto refuse = [](const char* option, const char* why) {
     fail("{} and --overlap are both given ({}). Leave one out.", option, why);
   };
   if (options.adaptive) refuse("--adaptive", "it selects and plans among schedules of blocks");
   if (!options.changes.empty()) refuse("--change", "iterations under an overlap keep their links");
   if (options.planner.robust) refuse("--robust", "it selects by times of blocks under jitter");
-  if (options.compute.compute == "real")
-    refuse("--compute real", "real layers are played under schedules of blocks");
+  if (options.compute.compute == "real" && options.compute.device != "cpu")
+    fail(
+        "--overlap with --compute real and --device {} (operators beside collectives are computed "
+        "on CPUs alone). Use --device cpu.",
+        options.compute.device);
 }
 
 }  // namespace
@@ -181,9 +179,12 @@ PipelineSettings settings_of(const PipelineOptions& options) {
         "--resume cannot go on with --compute real (weights are not kept when a run ends). Begin "
         "anew in another directory.");
   if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
-  if (settings.engine.fault && settings.engine.fault->kind == engine::FaultKind::perturb &&
+  if (settings.engine.fault && engine::is_of_real_layers(*settings.engine.fault) &&
       !settings.compute.real)
     fail("--fault {} needs --compute real (timed blocks have no weights).", options.fault);
+  if (settings.engine.fault && options.overlap.empty() &&
+      engine::is_of_operators(*settings.engine.fault))
+    fail("--fault {} needs --overlap (it hurts a message of its collectives).", options.fault);
   return settings;
 }
 

@@ -42,9 +42,14 @@ std::string overlap_table(const std::vector<PipelineMeasurement>& measurements) 
                    fmt::format("{:.2f}x", result.speedup_bound()), to_text(result.peak)});
   }
   if (!any) return {};
-  return "\ncommunication beside computation, of the rank with the most exposed by the prediction; "
-         "predicted and measured\n" +
-         table.text();
+  std::string text =
+      "\ncommunication beside computation, of the rank with the most exposed by the prediction; "
+      "predicted and measured\n" +
+      table.text();
+  for (const PipelineMeasurement& m : measurements)
+    if (m.overlap && m.overlap->predicted.certificate)
+      text += report::certificate_text(m.overlap->predicted) + "\n";
+  return text;
 }
 
 }  // namespace longhaul::harness

@@ -38,6 +38,8 @@ public:
   [[nodiscard]] int finished(int stream) const;
   /// This rank's rows of an iteration.
   void keep(int stream, const Plan& plan, const engine::IterationResult& result);
+  /// All that was kept is on the disk when it returns.
+  void flush() { writer_->finish(); }
   /// Collective, after the last stream: makes one trace of all segments.
   void finish(std::span<const trace::RankClock> clocks, const nlohmann::json& environment);
 

@@ -56,6 +56,20 @@ struct OpSlice {
   std::int32_t slice = 0, slices = 1;
 };
 
+/// The op serves a request from outside: it computes, or carries, something of so many tokens of
+/// its prompt. Of computation on a device it is a prefill: rows have that kind. For rows alone.
+struct OpServed {
+  OpId op{};
+  std::int32_t request = -1, tokens = -1;
+};
+
+/// What an op beside the device does, where the plan says more than what it holds. For rows, and
+/// for what runs on ranks.
+struct OpTask {
+  OpId op{};
+  TaskKind kind = TaskKind::host_task;
+};
+
 /// The lane draws its ops from a source, made anew for each run. It lists all that it may draw.
 struct LaneSource {
   LaneId lane{};
@@ -86,6 +100,8 @@ struct PlanExtras {
   std::vector<FarDependency> far;  ///< beside Plan::after
   std::vector<OpPriority> priorities;
   std::vector<OpSlice> slices;      ///< ascending by op
+  std::vector<OpServed> served;     ///< ascending by op
+  std::vector<OpTask> tasks;        ///< ascending by op
   std::vector<LaneSource> sources;  ///< one at most of each lane
   Overlap overlap;
 };

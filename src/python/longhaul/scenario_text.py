@@ -82,23 +82,8 @@ def ratio_text(ratio):
 
 def ranks_of(file, overrides=()):
     """tensor * stages * replicas of a scenario's file, as `--set` changes them, and its services'."""
-    try:
-        tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Failure(f"cannot read {file} ({error.strerror}). Give a .toml file.") from error
-    except (ValueError, RecursionError) as error:
-        raise Failure(f"{file}: not TOML ({error}). longhaul check says more.") from error
-    section = tables.get("parallel")
-    section = section if isinstance(section, dict) else {}
-    ranks = 1
-    for key in ("stages", "replicas", "tensor"):
-        value = section.get(key, 1)
-        for override in overrides:
-            if match := re.fullmatch(rf"\s*parallel\.{key}\s*=\s*(\S+)\s*", override):
-                value = match[1]
-        if not re.fullmatch(r"[1-9][0-9]{0,6}", str(value)):
-            raise Failure(f"{file}: parallel.{key} = {value} is no number of ranks. Correct it.")
-        ranks *= int(value)
+    tables = _tables_of(file)
+    ranks = product_of(file, ("stages", "replicas", "tensor"), overrides)
     services = tables.get("service", [])
     for service in services if isinstance(services, list) else []:
         count = service.get("count", 1) if isinstance(service, dict) else 1
@@ -106,3 +91,28 @@ def ranks_of(file, overrides=()):
             raise Failure(f"{file}: service.count = {count} is no number of ranks. Correct it.")
         ranks += int(count)
     return ranks
+
+
+def product_of(file, keys, overrides=()):
+    """The product of counts of `[parallel]` in a scenario's file, as `--set` changes them."""
+    section = _tables_of(file).get("parallel")
+    section = section if isinstance(section, dict) else {}
+    product = 1
+    for key in keys:
+        value = section.get(key, 1)
+        for override in overrides:
+            if match := re.fullmatch(rf"\s*parallel\.{key}\s*=\s*(\S+)\s*", override):
+                value = match[1]
+        if not re.fullmatch(r"[1-9][0-9]{0,6}", str(value)):
+            raise Failure(f"{file}: parallel.{key} = {value} is no number of ranks. Correct it.")
+        product *= int(value)
+    return product
+
+
+def _tables_of(file):
+    try:
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"cannot read {file} ({error.strerror}). Give a .toml file.") from error
+    except (ValueError, RecursionError) as error:
+        raise Failure(f"{file}: not TOML ({error}). longhaul check says more.") from error

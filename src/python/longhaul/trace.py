@@ -11,13 +11,14 @@ import pandas as pd
 from longhaul.contained import contained
 from longhaul.errors import Failure, suggestion
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 OLDEST_SCHEMA = 2
 
 # The numbers in a file are positions in these, where it does not name them itself. The lists are
 # src/base/vocabulary.hpp's; a kind that is none of a block, a message or a task is a collective.
 KINDS = ("F", "B", "D", "W", "R", "send", "recv", "all_gather", "reduce_scatter", "all_reduce",
-         "broadcast", "reduce", "gather", "scatter", "all_to_all", "host_task", "copy")
+         "broadcast", "reduce", "gather", "scatter", "all_to_all", "host_task", "copy",
+         "copy_out", "host_gather", "compress", "merge", "optimize", "copy_in", "prefill")
 BLOCK_KINDS = KINDS[:5]
 MESSAGE_KINDS = KINDS[5:7]
 TASK_KINDS = KINDS[15:]
@@ -32,11 +33,12 @@ TABLES = {"schedule": "schedules", "datacenter": "datacenters", "lane": "lanes",
 COLUMNS = ("schedule", "iteration", "op", "rank", "replica", "device", "datacenter", "lane",
            "resource", "kind", "chunk", "microbatch", "part", "parts", "peer", "leg", "owner",
            "piece", "pieces", "collective", "step", "level", "layer", "operator", "slice", "slices",
-           "outcome", "version", "size_bytes", "planned_ns", "ready_ns", "start_ns", "end_ns",
-           "bound_by", "bound_kind")
+           "outcome", "version", "request", "tokens", "size_bytes", "planned_ns", "ready_ns",
+           "start_ns", "end_ns", "bound_by", "bound_kind")
 # column that schema 3 brought -> what each row of an older file has in it
 NEW_IN_3 = {"collective": -1, "step": -1, "level": -1, "layer": -1, "operator": -1, "slice": 0,
             "slices": 1, "outcome": 0, "version": -1}
+NEW_IN_4 = {"request": -1, "tokens": -1}  # likewise schema 4
 MAY_BE_NONE = ("resource", "collective", "operator", "level")  # of the columns of names
 LARGEST = 2**53  # exact in a double, and safe to add up
 INT32 = 2**31 - 1
@@ -45,7 +47,8 @@ RANGES = {"iteration": (0, INT32), "op": (0, LARGEST), "rank": (0, INT32), "repl
           "device": (0, INT32), "chunk": (-1, INT32), "microbatch": (-1, INT32), "part": (0, INT32),
           "parts": (1, INT32), "peer": (-1, INT32), "owner": (0, INT32), "piece": (0, 254),
           "pieces": (1, 255), "step": (-1, INT32), "layer": (-1, INT32), "slice": (0, INT32),
-          "slices": (1, INT32), "version": (-1, INT32), "size_bytes": (-LARGEST, LARGEST),
+          "slices": (1, INT32), "version": (-1, INT32), "request": (-1, INT32),
+          "tokens": (-1, INT32), "size_bytes": (-LARGEST, LARGEST),
           "planned_ns": (0, LARGEST),
           "ready_ns": (-LARGEST, LARGEST), "start_ns": (0, LARGEST), "end_ns": (0, LARGEST),
           "bound_by": (-1, LARGEST)}
@@ -220,7 +223,8 @@ def _read_group(file, name, version, left_out):
     if name not in file:
         return _frame({column: np.zeros(0, np.int64) for column in COLUMNS}, {})
     group = file[name]
-    stored = [column for column in COLUMNS if version >= 3 or column not in NEW_IN_3]
+    new = (NEW_IN_3 if version < 3 else {}) | (NEW_IN_4 if version < 4 else {})
+    stored = [column for column in COLUMNS if column not in new]
     missing = [column for column in stored if column not in group]
     if missing:
         raise Failure(f"{file.filename}: {name} has no column {', '.join(missing)} "
@@ -230,12 +234,12 @@ def _read_group(file, name, version, left_out):
         raise damaged(file.filename, f"columns of {name} have several lengths")
     for column in COLUMNS:
         if column not in stored:
-            columns[column] = np.full(len(columns["op"]), NEW_IN_3[column], np.int32)
+            columns[column] = np.full(len(columns["op"]), new[column], np.int32)
     columns = {column: columns[column] for column in COLUMNS}
     kinds = _enumerators(group["kind"], KINDS)
     columns = _without_new_kinds(name, columns, kinds, left_out)
     _check_values(f"{file.filename}: {name}", columns)
-    names = {column: [] if column in NEW_IN_3 and version < 3 else _names(group, table)
+    names = {column: [] if column in new else _names(group, table)
              for column, table in TABLES.items()}
     names["kind"] = kinds
     return _frame(columns, names)

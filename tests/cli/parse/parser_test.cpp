@@ -32,6 +32,10 @@ public:
       "end": {"streams": [{"sender": {"min_rtt": 40200, "mean_rtt": 41000, "bits_per_second": 6e8},
                            "receiver": {"bits_per_second": 6e8}}],
               "sum_sent": {"bits_per_second": 6e8}, "sum_received": {"bits_per_second": 6e8}}})");
+    dir_.write("gradient.f32", std::string(4096, '\x3f'));
+    dir_.write("probes.csv",
+               "model,version,batch,compression_rate,g\nvit_b_16,v2,64,0,-0.03\n"
+               "vit_b_16,v2,900,0.5,0.06\nvit_b_16,v2,2000,0.99,0.11\n");
     fs::current_path(dir_.path("."));
   }
   ~Checkout() { fs::current_path(before_); }

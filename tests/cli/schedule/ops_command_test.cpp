@@ -1,4 +1,5 @@
 #include <map>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,6 +94,79 @@ TEST(OpsCommand, ShowsTheOperatorsBelowBlocks) {
   EXPECT_EQ(answer["granularity"], "operator");
   EXPECT_EQ(answer["ranks"][0]["lanes"][0]["ops"][1]["operator"], "attention");
   EXPECT_EQ(answer["ranks"][0]["lanes"][0]["ops"][1]["layer"], -1);
+}
+
+/// (t, d, p) = (4, 2, 3), as in vTrain's figure 3: three layers between embedding and head, M = 2.
+const std::string kFigure3 = R"([model]
+layers = 6
+hidden = 64
+intermediate = 128
+heads = 4
+vocabulary = 64
+sequence_length = 8
+mlp = "gelu"
+[parallel]
+stages = 3
+replicas = 2
+tensor = 4
+microbatches = 2
+gradient_sync = "all-reduce"
+)";
+
+/// Does following the edges from nodes without a predecessor reach every node?
+bool is_without_cycles(const std::string& dot, std::size_t nodes) {
+  std::map<std::string, std::vector<std::string>> after;
+  std::map<std::string, int> before;
+  std::istringstream lines{dot};
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t arrow = line.find(" -> ");
+    const std::size_t label = line.find(" [label=");
+    if (arrow != std::string::npos) {
+      const std::string from = line.substr(2, arrow - 2);
+      const std::string to = line.substr(arrow + 4, line.find(';') - arrow - 4);
+      after[from].push_back(to);
+      ++before[to];
+    } else if (label != std::string::npos) {
+      before.try_emplace(line.substr(4, label - 4), 0);
+    }
+  }
+  std::vector<std::string> ready;
+  for (const auto& [name, count] : before)
+    if (count == 0) ready.push_back(name);
+  std::size_t reached = 0;
+  while (!ready.empty()) {
+    const std::string name = ready.back();
+    ready.pop_back();
+    ++reached;
+    for (const std::string& next : after[name])
+      if (--before[next] == 0) ready.push_back(next);
+  }
+  return reached == nodes && before.size() == nodes;
+}
+
+TEST(OpsCommand, DrawsTheOperatorGraphOfFigure8) {
+  const TempDir dir;
+  const std::string scenario = dir.write("figure3.toml", kFigure3);
+  const Outcome run = longhaul_run(
+      {"ops", scenario, "--schedule", "1f1b", "--graph", dir.path("graph.dot"), "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  const auto& kinds = json["kinds"];
+  // Four layers, two microbatches.
+  for (const char* kind : {"F attention_norm", "F qkv", "F attention", "F output", "F up", "F gelu",
+                           "F down", "D attention", "W qkv", "W down"})
+    EXPECT_EQ(kinds[kind], 4 * 2) << kind;
+  EXPECT_EQ(kinds["F embedding"], 2);
+  EXPECT_EQ(kinds["F loss"], 2);
+  EXPECT_EQ(kinds["tp all_reduce"], 2 * 2 * 4 * 2);  // two in each pass of a layer
+  EXPECT_EQ(kinds["dp all_reduce"], 3);              // one a stage (figure 5b)
+  EXPECT_EQ(kinds["send"], 2 * 2 * 2);               // two borders, both ways
+  EXPECT_EQ(kinds["optimizer"], 3);
+  const std::string dot = file_text(dir.path("graph.dot"));
+  EXPECT_TRUE(is_without_cycles(dot, json["nodes"]));
+  const Outcome again =
+      longhaul_run({"ops", scenario, "--schedule", "1f1b", "--graph", dir.path("graph.dot")});
+  EXPECT_EQ(again.code, 2);
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/records/profile_record.hpp"
+#include "scenario/needed_operators.hpp"
 #include "support/ranks/ranks_fixture.hpp"
+#include "training/model_layout.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -44,6 +46,29 @@ RANKS_TEST(ModelProfiles, TellHowFarTheyAre) {
   EXPECT_THAT(names.front(), HasSubstr("round 0"));
   EXPECT_EQ(names[names.size() - 2], "messages");
   EXPECT_EQ(names.back(), "operators");
+}
+
+// What `longhaul profile needed` lists is what bench_profile measures, spelt the same.
+RANKS_TEST(ModelProfiles, MeasureTheOperatorsThatAreNeeded) {
+  harness::ProfileSettings settings;
+  settings.samples = 2;
+  settings.scenario = "--check";
+  settings.check = true;
+  Scenario scenario = harness::prepare_profile(ranks(), settings).scenario;
+  scenario.model->precision = Precision::fp32;
+  scenario.memory.recompute = true;
+  const auto math = harness::make_tensor_ops(harness::DeviceKind::cpu, ranks());
+  std::vector<std::string> measured, needed;
+  for (const harness::OperatorTimes& each :
+       harness::operator_times(*math, training::model_shape(scenario), 1))
+    if (each.call.operation != std::string{"sgd"})
+      measured.push_back(fmt::format("{},{},{},{},{},{}", each.part, each.block,
+                                     each.call.operation, each.call.shape,
+                                     longhaul::to_string(each.call.type), each.calls));
+  for (const scenario::NeededOperator& each : scenario::needed_operators(scenario))
+    needed.push_back(fmt::format("{},{},{},{},{},{}", each.part, each.block, each.operation,
+                                 each.shape, each.type, each.calls));
+  EXPECT_THAT(measured, ::testing::UnorderedElementsAreArray(needed));
 }
 
 }  // namespace

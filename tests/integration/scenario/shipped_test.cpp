@@ -1,4 +1,5 @@
 // The scenarios of benchmarks/scenarios are what their comments say.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -64,6 +65,17 @@ TEST(Shipped, TheOnesOfCentauriFillNodesOfItsCluster) {
   }
   EXPECT_EQ(shipped("centauri-fsdp-dp").parallel.shard, 16);
   EXPECT_EQ(shipped("centauri-fsdp-dp", {"parallel.shard=8"}).parallel.shard, 8);
+}
+
+TEST(Shipped, CentauriRealDividesASmallModelInEveryWay) {
+  const Scenario scenario = shipped("centauri-real");
+  EXPECT_EQ(scenario.ranks(), 16);
+  EXPECT_EQ(scenario.parallel.tensor, 2);
+  EXPECT_EQ(scenario.parallel.stages, 2);
+  EXPECT_EQ(scenario.parallel.replicas, 4);
+  EXPECT_EQ(scenario.parallel.shard, 2);
+  EXPECT_TRUE(scenario.parallel.sharding.sequence_parallel);
+  EXPECT_GT(scenario.model->vocabulary, 0);
 }
 
 // A stage's 16 ranks lie on two nodes; other divisions of 48 load with the layers that they divide.
@@ -194,6 +206,47 @@ TEST(Shipped, ReplicasOfDp2dcLieApart) {
   EXPECT_NE(scenario.datacenter_of(scenario.rank(ReplicaId{0}, DeviceId{0})),
             scenario.datacenter_of(scenario.rank(ReplicaId{1}, DeviceId{0})));
   EXPECT_EQ(scenario.parallel.gradient_sync, GradientSync::zero1);
+}
+
+// StellaTrain 5: three nodes of 2 GPUs in a lab and one elsewhere.
+TEST(Shipped, TheOnesOfStellaTrainHaveItsGpus) {
+  const auto names = [](const std::vector<std::string>& remote) {
+    std::vector<std::string> gpus{"rtx4090", "rtx4090", "rtx4090", "rtx4090", "rtx3090", "rtx3090"};
+    gpus.insert(gpus.end(), remote.begin(), remote.end());
+    return gpus;
+  };
+  const Scenario cloud = shipped("stella-multicloud");
+  EXPECT_EQ(cloud.gpus_of_ranks(), names({"v100", "v100"}));
+  const LinkTrace& trace = *cloud.links.front().weather.trace;
+  double sum = 0, least = 1e12, most = 0;
+  for (const LinkState& state : trace.states) {
+    sum += state.bandwidth.bits_per_second();
+    least = std::min(least, state.bandwidth.bits_per_second());
+    most = std::max(most, state.bandwidth.bits_per_second());
+  }
+  EXPECT_NEAR(sum / static_cast<double>(trace.states.size()), 115.7e6, 0.1e6);
+  EXPECT_GE(least, 50e6);
+  EXPECT_LE(most, 600e6);
+  for (const char* name : {"stella-8gpu", "stella-gpt2"})
+    EXPECT_EQ(shipped(name).gpus_of_ranks(), names({"rtx2080ti", "rtx2080ti"})) << name;
+  const std::vector<std::string> gpus = shipped("stella-fig14").gpus_of_ranks();
+  EXPECT_EQ(gpus.size(), 8U);
+  EXPECT_EQ(std::ranges::count(gpus, "rtx4090"), 4);
+  EXPECT_EQ(std::ranges::count(gpus, "rtx2080ti"), 4);
+  EXPECT_EQ(shipped("stella-8gpu").costs_of(ReplicaId{0}).weights[0], Bytes{352'000'000});
+}
+
+TEST(Shipped, ReplicasOfTrain2dcTrainASmallModelInTwoSites) {
+  const Scenario scenario = shipped("train-2dc");
+  EXPECT_EQ(scenario.parallel.replicas, 4);
+  EXPECT_EQ(scenario.train.target, (TrainingTarget{TargetKind::loss, 2.3}));
+  // A ring of 4: six steps of a quarter of its f32 gradients take 100 times the blocks.
+  const Duration blocks = scenario.costs.forward[0] + scenario.costs.backward[0];
+  const Bytes gradients = scenario.costs.weights[0] * 2;
+  const Duration ring = gradients * 6 / scenario.links.front().bandwidth / 4;
+  const double ratio = static_cast<double>(ring.count()) / static_cast<double>(blocks.count());
+  EXPECT_NEAR(ratio, 100, 5);
+  EXPECT_EQ(crossings(shipped("train-pipeline")), 1);
 }
 
 TEST(Documentation, ShowsAScenarioThatLoadsAndEveryPreset) {

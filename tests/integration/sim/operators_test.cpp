@@ -176,5 +176,49 @@ TEST(Operators, TimelinesFoldToBlocksAndUnfoldAgain) {
                    });
 }
 
+/// Gives most operators some tasks in each pass; some take no time.
+void add_random_tasks(Scenario& scenario, Random& random) {
+  std::vector<Operator> operators = *scenario.operators.all;
+  auto tasks = std::make_shared<std::vector<OperatorTasks>>();
+  for (Operator& each : operators) {
+    if (random.between(0, 3) == 0) continue;
+    each.tasks = static_cast<int>(tasks->size());
+    OperatorTasks& own = tasks->emplace_back();
+    for (const BlockKind work : {BlockKind::F, BlockKind::D, BlockKind::W, BlockKind::R})
+      for (std::int64_t i = random.between(0, 3); i > 0; --i)
+        own[index(work)].push_back(
+            {"kernel" + std::to_string(i), Duration{random.between(0, 2) * random.between(0, 50)}});
+  }
+  scenario.operators.all = std::make_shared<const std::vector<Operator>>(std::move(operators));
+  scenario.operators.tasks = std::move(tasks);
+}
+
+/// Block by block, operator by operator and kernel by kernel: the same nanosecond.
+TEST(Granularities, AllGiveTheSameTime) {
+  Random random{4};
+  std::size_t more_tasks = 0;
+  for (int instance = 0; instance < 60; ++instance) {
+    Scenario scenario = scenario_with_operators(random);
+    add_random_tasks(scenario, random);
+    for (const schedule::Generator& generator : schedule::generators()) {
+      const auto schedule = schedule::try_generate(generator, scenario);
+      if (!schedule || !plan::try_lower(*schedule, scenario, Arrangement::decoupled)) continue;
+      std::vector<Duration> ends;
+      std::vector<std::size_t> ops;
+      for (const Granularity granularity : every<Granularity>()) {
+        const Plan plan = plan::lower_at(granularity, *schedule, scenario, Arrangement::decoupled);
+        Duration end{};
+        for (const OpTime& time : sim::simulate(plan)) end = std::max(end, time.end);
+        ends.push_back(end);
+        ops.push_back(plan.ops.size());
+      }
+      EXPECT_EQ(ends[0], ends[1]) << generator.name << ", instance " << instance;
+      EXPECT_EQ(ends[0], ends[2]) << generator.name << ", instance " << instance;
+      if (ops[2] > ops[1]) ++more_tasks;
+    }
+  }
+  EXPECT_GT(more_tasks, 100U);
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -13,7 +13,7 @@ from longhaul.drawing.paint import bubble_ratios
 from longhaul.drawing.time_scale import TimeScale
 from longhaul.figures.runs import timeline
 from longhaul.path import critical_path, wan_crossings
-from longhaul.trace import KINDS, NEW_IN_3, read_trace, select
+from longhaul.trace import KINDS, NEW_IN_3, NEW_IN_4, read_trace, select
 
 
 def rows_of(orders, durations, latency, transfer, name="1f1b"):
@@ -218,7 +218,7 @@ class GreyPicture(unittest.TestCase):
                     0, 0, len(timeline.rows), rank, 0, rank, rank, place("lanes", kind),
                     place("resources", "any"), KINDS.index(kind), 0, 0, 0, 1,
                     1 - rank if kind in ("send", "recv") else -1, 0, 0, 0, 1,
-                    *NEW_IN_3.values(), 0, 0, begin, begin, begin + 1_000_000, -1, 0))
+                    *NEW_IN_3.values(), *NEW_IN_4.values(), 0, 0, begin, begin, begin + 1_000_000, -1, 0))
         with tempfile.TemporaryDirectory() as directory:
             trace = read_trace(synthetic.write(Path(directory) / "t.h5", timeline))
         self.rows = select(trace.predicted, "all")

@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 
-from longhaul.trace import BOUND_KINDS, COLUMNS, KINDS, NEW_IN_3, SCHEMA_VERSION, TABLES
+from longhaul.trace import BOUND_KINDS, COLUMNS, KINDS, NEW_IN_3, NEW_IN_4, SCHEMA_VERSION, TABLES
 
 
 # Bytes of a block's activations; messages have 1024.
@@ -157,7 +157,8 @@ class _Player:
         self.timeline.rows.append((
             self.schedule, self.iteration, op, rank, 0, rank, self.datacenter(rank),
             position("lanes", lane), position("resources", resource), KINDS.index(kind), chunk, m,
-            0, 1, peer, 0, 0, 0, 1, *NEW_IN_3.values(), SIZES.get(kind, 1024), planned, *times, bound, BOUND_KINDS.index(why)))
+            0, 1, peer, 0, 0, 0, 1, *NEW_IN_3.values(), *NEW_IN_4.values(), SIZES.get(kind, 1024), planned,
+            *times, bound, BOUND_KINDS.index(why)))
         return op
 
 

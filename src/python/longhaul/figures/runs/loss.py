@@ -1,5 +1,5 @@
-"""A tiny model learns the same under every schedule: the loss of each iteration, on top of the
-curve of one rank that computes everything."""
+"""A tiny model learns the same under every schedule, and under every overlap of tensor ranks, shards
+and copies: the loss of each iteration, on top of the curve of one rank that computes everything."""
 
 import os
 import re
@@ -20,7 +20,7 @@ FIGURE = Figure(
     shows=("the loss of a tiny model under every schedule, on top of one rank's "
            "([layers.md](layers.md))"),
     needs="`bench_pipeline`, or results of it",
-    options="[--measure]")
+    options="[--measure] [--overlap LIST]")
 REFERENCE = "one rank"
 ONE_RANK = "one-rank.toml"
 SCHEDULES = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv,cross-ud,cross-wave,cross-loop"
@@ -40,6 +40,9 @@ def add_arguments(parser):
                         help="what computes the layers (default: %(default)s)")
     parser.add_argument("--schedule", default=SCHEDULES, metavar="S[,S..]",
                         help="default: %(default)s")
+    parser.add_argument("--overlap", metavar="O[,O..]",
+                        help="overlaps under which each schedule runs; the one rank has all "
+                             "replicas' microbatches (default: none)")
     parser.add_argument("--iterations", type=int, default=300, metavar="N",
                         help="of each schedule (default: %(default)s)")
     parser.add_argument("--learning-rate", type=float, default=3e-3, metavar="X",
@@ -76,8 +79,13 @@ def draw(options):
 def commands(directory, options):
     """(its directory, command) in order."""
     scenario = tools.scenario_file(options.scenario)
+    alone = [*options.set, "parallel.stages=1"]
+    if options.overlap:
+        count = scenario_text.product_of(scenario, ("replicas", "microbatches"), options.set)
+        alone += ["parallel.tensor=1", "parallel.replicas=1", "parallel.shard=1",
+                  "parallel.gradient_sync=all-reduce", f"parallel.microbatches={count}"]
     for name, file, overrides, schedules in (
-            ("one-rank", directory / ONE_RANK, [*options.set, "parallel.stages=1"], "1f1b"),
+            ("one-rank", directory / ONE_RANK, alone, "1f1b"),
             ("schedules", scenario, options.set, options.schedule)):
         target = directory / name
         command = ["scripts/mpi", "-n", scenario_text.ranks_of(scenario, overrides),
@@ -86,6 +94,8 @@ def commands(directory, options):
                    "--optimizer", "adamw", "--learning-rate", f"{options.learning_rate:g}",
                    "--check-gradients", "first", "--schedule", schedules,
                    "--iterations", options.iterations, "--warmup", 0, "--trace", "off"]
+        if options.overlap and name == "schedules":
+            command += ["--overlap", options.overlap]
         command += [word for override in overrides for word in ("--set", override)]
         yield target, [str(word) for word in (*command, "--out", tools.from_root(target))]
 

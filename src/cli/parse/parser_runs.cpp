@@ -1,0 +1,57 @@
+#include "cli/parse/parser.hpp"
+
+namespace longhaul::cli {
+
+void Parser::add_trace() {
+  longhaul::Arguments& trace =
+      tool_.command("trace", "read a trace: summary, attribution, overlap, export, merge");
+  trace.keeps_unknown();
+  const std::string source = "trace (.h5) or run directory";
+  longhaul::Arguments& summary =
+      add_command(trace, "summary", "measured and predicted times of each schedule",
+                  trace_summary_command, {1, 1}, source);
+  summary.option("--schedule", options_.schedule, "only this one");
+  longhaul::Arguments& attribution =
+      add_command(trace, "attribution", "where idle time went; the critical path and its crossings",
+                  trace_attribution_command, {1, 1}, source);
+  attribution.option("--schedule", options_.schedule, "only this one");
+  attribution.option("--iteration", options_.iteration,
+                     "critical path of this iteration (default: the one nearest the median)");
+  longhaul::Arguments& overlap =
+      add_command(trace, "overlap", "what each collective was hidden beside, and why not",
+                  trace_overlap_command, {1, 1}, source);
+  overlap.option("--schedule", options_.schedule, "only this one, as gpipe+zero3");
+  overlap.option("--rank", options_.rank, "of this rank (default: the one that waits most)");
+  overlap.option("--iteration", options_.iteration,
+                 "that was measured (default: the one nearest the median)");
+  longhaul::Arguments& exported =
+      add_command(trace, "export", "for Perfetto (chrome) or spreadsheets (csv, memory)",
+                  trace_export_command, {1, 1}, source);
+  exported.option("--format", options_.format,
+                  "chrome (default), csv, or memory: activations over time");
+  exported.option("--out", options_.out, "file to write; an existing one is refused");
+  exported.option("--granularity", options_.granularity,
+                  "block or operator, of the scenario in the trace (default: as traced)");
+  exported.option("--schedule", options_.schedule, "only this one");
+  exported.option("--iteration", options_.iteration, "only this one");
+  longhaul::Arguments& merge =
+      add_command(trace, "merge", "one trace of a run's finished iterations, killed or not",
+                  trace_merge_command, {1, 1}, "run directory");
+  merge.option("--out", options_.out, "trace to write; an existing file is refused");
+}
+
+void Parser::add_compare() {
+  longhaul::Arguments& command = add_command(
+      tool_, "compare", "is B faster, slower, or not distinguishable from A?", compare_command,
+      {1, 2},
+      "run directory, record (.json) or trace (.h5): A, then B; several runs of each: A1,A2:B1,B2");
+  command.option("--schedule", options_.schedule,
+                 "only this one; S,T: S of A against T of B (default: all that both have)");
+  command.option("--at-least", options_.at_least,
+                 "faster or slower by more than this alone: 1% (default: by anything)");
+  command.option("--expect", options_.expect,
+                 "exit 1 unless B is faster, slower, not-faster, not-slower or "
+                 "not-distinguishable, in every comparison");
+}
+
+}  // namespace longhaul::cli
