@@ -88,7 +88,6 @@ TEST(SearchLayouts, AsksMemoryFirst) {
 
 TEST(SearchLayouts, SaysHowFarItIsWhenStopped) {
   const LayoutProblem problem = test::layout_problem();
-  Random random{5};
   LayoutSpace space;
   space.data = {1, 2, 4, 8};
   space.pipeline = {1, 2, 4, 8};
