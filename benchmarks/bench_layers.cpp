@@ -25,6 +25,9 @@ struct Options : harness::SharedOptions {
   int samples = 20;
   int reference = 8192;
   int copied_mib = 1024;
+  int vocabulary = 32'000;
+  std::string parts = "all";
+  std::filesystem::path products;
 };
 
 /// One sequence of `tokens`.
@@ -33,8 +36,14 @@ nn::ModelShape shape_of(const Options& options) {
   for (const scenario::ModelPreset& preset : scenario::model_presets()) {
     const Model& model = preset.model;
     if (model.name == options.model)
-      return {1,           options.tokens, model.hidden,     model.intermediate,
-              model.heads, model.kv_heads, model.vocabulary, 3};
+      return {1,
+              options.tokens,
+              model.hidden,
+              model.intermediate,
+              model.heads,
+              model.kv_heads,
+              model.vocabulary > 0 ? model.vocabulary : options.vocabulary,
+              3};
   }
   fail("--model {} is no model. Name tiny, m8, m70, or another of docs/scenario.md.",
        options.model);
@@ -54,7 +63,8 @@ std::unique_ptr<nn::TensorOps> math_of(const Options& options, harness::LayerRep
   return made;
 }
 
-harness::LayerReport measure(const Options& options) {
+harness::LayerReport measure(const Options& options,
+                             const std::vector<harness::ListedProduct>& products) {
   harness::LayerReport report;
   report.shape = shape_of(options);
   const std::unique_ptr<nn::TensorOps> math = math_of(options, report);
@@ -68,9 +78,15 @@ harness::LayerReport measure(const Options& options) {
   add(harness::time_references(*math, memory, options.reference, copied, timing));
   report.most_bytes = report.parts.at(0).bytes / summarize(report.parts.at(0).seconds).median;
   report.most_flops = report.parts.at(1).flops / summarize(report.parts.at(1).seconds).median;
-  harness::check_flops(*math, report.shape);
-  add(harness::time_blocks(*math, memory, report.shape, options.samples));
-  add(harness::time_kernels(*math, memory, report.shape, timing));
+  if (!products.empty()) {
+    add(harness::time_products(*math, memory, products, timing));
+    return report;
+  }
+  if (options.parts != "kernels") {
+    harness::check_flops(*math, report.shape);
+    add(harness::time_blocks(*math, memory, report.shape, options.samples));
+  }
+  if (options.parts != "blocks") add(harness::time_kernels(*math, memory, report.shape, timing));
   return report;
 }
 
@@ -88,6 +104,16 @@ void declare(Arguments& arguments, Options& options) {
   arguments.option("--copied-mib", options.copied_mib, "MiB that the large copy reads and writes")
       .shows_default()
       .within(1, 65'536);
+  arguments
+      .option("--vocabulary", options.vocabulary, "of embedding and head, where --model names none")
+      .shows_default()
+      .within(1, 10'000'000);
+  arguments.option("--parts", options.parts, "beside the references: all, blocks or kernels")
+      .one_of({"all", "blocks", "kernels"})
+      .shows_default();
+  arguments.option("--products", options.products,
+                   "measure these products instead: a CSV with columns m, n, k; with --out also "
+                   "written as products.csv, beside the file's own median_ns");
   harness::add_shared_options(
       arguments, options,
       {{harness::Shared::out}, {harness::Shared::json}, {harness::Shared::check}});
@@ -107,16 +133,23 @@ int main_of(int argc, char** argv) {
     options.reference = 64;
     options.copied_mib = 1;
   }
+  std::vector<harness::ListedProduct> products;
+  if (!options.products.empty()) products = harness::read_products(options.products);
   if (!options.out.empty()) harness::require_free(options.out);
-  const harness::LayerReport report = measure(options);
+  const harness::LayerReport report = measure(options, products);
   const auto record = harness::layer_record(report, harness::command_line(argc, argv));
   if (options.json)
     fmt::print("{}\n", record.dump(2));
   else
     fmt::print("{}{}\n{}", report.device, report.notes.empty() ? "" : ", " + report.notes,
                harness::layer_table(report));
-  if (!options.out.empty())
+  if (!options.out.empty()) {
     harness::write_new_file(options.out / "record.json", record.dump(2) + "\n");
+    if (!products.empty())
+      harness::write_new_file(options.out / "products.csv",
+                              harness::products_csv(products, {report.parts.begin() + 2,
+                                                               report.parts.end()}));
+  }
   return 0;
 }
 

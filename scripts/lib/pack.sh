@@ -70,6 +70,8 @@ done
 export OPAL_PREFIX=$here/mpi PATH=$here/mpi/bin:$PATH
 # Parts of Open MPI for networks that are not here need libraries that are not here either.
 export OMPI_MCA_mca_base_component_show_load_errors=0 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_pml=ob1
+# PMIx looks for zlib under the name of its development package, and warns without end.
+export PMIX_MCA_pcompress_base_silence_warning=1
 exec "$@"
 LAUNCHER
   chmod +x "$1/run"

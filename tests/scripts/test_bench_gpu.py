@@ -14,14 +14,15 @@ RECORDS = {
         {"test": "latency", "target_ns": 500_000, "error_median_percent": 0.4},
         {"test": "bandwidth", "target_ns": 1_000_000, "error_median_percent": -1.2}]},
     "bench_layers": {"product_flops_per_second": 1e15, "copy_bytes_per_second": 4e12, "parts": [
-        {"group": "layer", "name": "layer, F", "flops": 8e12, "bytes": 0, "median_s": 0.01},
-        {"group": "layer", "name": "layer, D", "flops": 6e12, "bytes": 0, "median_s": 0.01},
+        {"group": "block", "name": "F", "flops": 8e12, "bytes": 0, "median_s": 0.01,
+         "samples_s": [0.01] * 150 + [0.02] * 2},
+        {"group": "block", "name": "D", "flops": 6e12, "bytes": 0, "median_s": 0.01},
         {"group": "kernel", "name": "swiglu", "flops": 1e6, "bytes": 3.4e10, "median_s": 0.01}]},
     "bench_pipeline": {"schedules": [
         {"schedule": "1f1b", "difference_percent": 0.5, "check": "ok"},
         {"schedule": "zbv", "difference_percent": 3.5, "check": "ok"}]},
 }
-PROGRAMS = [*RECORDS, "bench_profile", "cuda_tensor_ops_test", "cuda_device_test",
+PROGRAMS = [*RECORDS, "bench_collectives", "bench_profile", "cuda_tensor_ops_test", "cuda_device_test",
             "cuda_device_error_test", "device_transport_test"]
 
 
@@ -82,6 +83,9 @@ if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json
                      "timed-8-2-0.25, zbv: within 3% of the model | +3.50%, check ok | MISSED",
                      "timed-4, 1f1b: within 3% of the model | +0.50%, check ok | holds",
                      "real-1f1b: loss and gradients are those of one rank | check ok | holds",
+                     "| 2048 | 10000.0 | 800.0 | 2.000 |",
+                     "real-operators, zbv: within 8% of the profile's time | +3.50% | holds",
+                     "Not verified: test-device (FAILED: exit code 3), profile (not run",
                      "| test-device | FAILED: exit code 3 |",
                      "| profile | not run: no bench_profile here |"):
             self.assertIn(line, report)

@@ -31,6 +31,7 @@ public:
     parts.push_back({group, std::move(name), flops, bytes, time_calls(math, options_, call)});
   }
 
+  void product(const std::string& name, const nn::Gemm& gemm, NumberType result);
   void products();
   void norms();
   void attention();
@@ -46,7 +47,6 @@ public:
   std::vector<LayerPart> parts;
 
 private:
-  void product(const std::string& name, const nn::Gemm& gemm, NumberType result);
   nn::DeviceMemory& memory_;
   TimingOptions options_;
 };
@@ -178,6 +178,17 @@ void Kernels::optimizers() {
 }
 
 }  // namespace
+
+std::vector<LayerPart> time_products(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                     const std::vector<ListedProduct>& products,
+                                     const TimingOptions& options) {
+  const nn::ModelShape none;
+  Kernels kernels{math, memory, none, options};
+  for (const ListedProduct& one : products)
+    kernels.product(fmt::format("{} x {} x {}", one.m, one.n, one.k),
+                    {one.m, one.n, one.k, false, true}, kernels.type);
+  return std::move(kernels.parts);
+}
 
 std::vector<LayerPart> time_references(nn::TensorOps& math, nn::DeviceMemory& memory, int size,
                                        std::size_t copied, const TimingOptions& options) {

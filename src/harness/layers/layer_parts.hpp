@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -62,6 +63,26 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
 [[nodiscard]] std::vector<LayerPart> time_kernels(nn::TensorOps& math, nn::DeviceMemory& memory,
                                                   const nn::ModelShape& shape,
                                                   const TimingOptions& options);
+
+/// A product of activations (m x k) and weights (k x n, stored by rows of n), as forward passes have
+/// them; `source_ns` is what somebody else measured (0: nothing given).
+struct ListedProduct {
+  int m = 1, n = 1, k = 1;
+  double source_ns = 0;
+};
+
+/// The products of a CSV with columns m, n and k, each once, in its order; others are left alone,
+/// but for `median_ns` (becomes source_ns); lines without m are no products. Throws Error.
+[[nodiscard]] std::vector<ListedProduct> read_products(const std::filesystem::path& file);
+
+/// Each product in turn. One that takes less than a launch is timed as the launch.
+[[nodiscard]] std::vector<LayerPart> time_products(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                                   const std::vector<ListedProduct>& products,
+                                                   const TimingOptions& options);
+
+/// m, n, k, median_ns, min_ns, source_ns: a line each.
+[[nodiscard]] std::string products_csv(const std::vector<ListedProduct>& products,
+                                       const std::vector<LayerPart>& parts);
 
 /// Measurements of bench_layers.
 struct LayerReport {

@@ -35,9 +35,10 @@ def layer_rows(out):
     rows = []
     for model in ("m8", "m70"):
         record = record_of(out / f"layers-{model}")
-        parts = {part["name"]: part for part in record["parts"]} if record else {}
+        parts = {part["name"]: part for part in record["parts"] if part["group"] == "block"} \
+            if record else {}
         for block, aim in (("F", 75), ("D", 70), ("W", 70)):
-            part = parts.get(f"layer, {block}")
+            part = parts.get(block)
             goal = f"{model}, {block} of a layer: {aim}% of the rate of a large product"
             if part is None:
                 rows.append(row(goal, "-", None))
@@ -87,6 +88,35 @@ def real_rows(out):
     return rows or [row("real layers match one rank", "-", None)]
 
 
+def profiled_rows(out):
+    """Real runs against what a profile of the same card says of them."""
+    rows = []
+    for folder, aim in (("real-blocks", 3), ("real-operators", 8)):
+        record = record_of(out / folder)
+        for found in record["schedules"] if record else []:
+            difference = found["difference_percent"]
+            rows.append(row(f"{folder}, {found['schedule']}: within {aim}% of the profile's time",
+                            f"{difference:+.2f}%", abs(difference) <= aim))
+    return rows or [row("real layers take what a profile says", "-", None)]
+
+
+def prefill_rows(out):
+    """A layer's F at lengths of prompts: how fast, and how far the slowest of 100 is off."""
+    rows = []
+    lengths = {int(folder.name.split("-")[1]): folder for folder in out.glob("prefill-*")
+               if folder.is_dir()}
+    for tokens in sorted(lengths):
+        record = record_of(lengths[tokens])
+        for part in record["parts"] if record else []:
+            if (part["group"], part["name"]) != ("block", "F"):
+                continue
+            seconds = sorted(part["samples_s"])
+            late = seconds[-(len(seconds) // 100) - 1] / part["median_s"]
+            rows.append((f"{tokens}", f"{1e6 * part['median_s']:.1f}",
+                         f"{part['flops'] / part['median_s'] / 1e12:.1f}", f"{late:.3f}"))
+    return rows
+
+
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
@@ -102,10 +132,15 @@ def main(out):
     if (out / "device.csv").is_file():
         print("```\n" + (out / "device.csv").read_text(encoding="utf-8").strip() + "\n```\n")
     rows = link_rows(out) + layer_rows(out) + pipeline_rows(out) + real_rows(out)
+    rows += profiled_rows(out)
     print(table(("goal", "measured", "verdict"), rows) + "\n")
+    if prefill := prefill_rows(out):
+        print(table(("prompt's tokens", "F of a layer of M8, us", "TFLOP/s", "p99 over p50"),
+                    prefill) + "\n")
     print(table(("step", "state", "s", "command"),
                 [(name, state, seconds, f"`{command}`") for name, state, seconds, command in steps]))
-    open_steps = [name for name, state, *_ in steps if state.startswith("not run")]
+    failed = [f"{name} ({state})" for name, state, *_ in steps if state.startswith("FAILED")]
+    open_steps = failed + [name for name, state, *_ in steps if state.startswith("not run")]
     print("\nNot verified: " + (", ".join(open_steps) if open_steps else "nothing") + ".")
 
 
