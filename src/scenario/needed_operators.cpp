@@ -82,8 +82,10 @@ const char* type_name(const Model& model) {
 }
 
 std::vector<OperatorCall> calls_of_model(const Scenario& scenario) {
+  LONGHAUL_ASSERT(scenario.model.has_value(), "{} has no model", scenario.name);
+  require_division(*scenario.model,
+                   std::max(scenario.parallel.tensor, scenario.model->tensor_parallel));
   const LayerLayout layout = layout_of(scenario);
-  require_division(*scenario.model, layout.tensor);
   std::vector<OperatorCall> calls;
   for (const std::string& part : parts_of_model(*scenario.model)) {
     std::vector<OperatorCall> of_part = calls_of_part(*scenario.model, layout, part);
