@@ -13,7 +13,6 @@
 #include "harness/options/run_files.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
-#include "scenario/presets.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -29,25 +28,6 @@ struct Options : harness::SharedOptions {
   std::string parts = "all";
   std::filesystem::path products;
 };
-
-/// One sequence of `tokens`.
-nn::ModelShape shape_of(const Options& options) {
-  if (options.model == "tiny") return {1, options.tokens, 64, 176, 4, 2, 200, 3};
-  for (const scenario::ModelPreset& preset : scenario::model_presets()) {
-    const Model& model = preset.model;
-    if (model.name == options.model)
-      return {1,
-              options.tokens,
-              model.hidden,
-              model.intermediate,
-              model.heads,
-              model.kv_heads,
-              model.vocabulary > 0 ? model.vocabulary : options.vocabulary,
-              3};
-  }
-  fail("--model {} is no model. Name tiny, m8, m70, or another of docs/scenario.md.",
-       options.model);
-}
 
 std::unique_ptr<nn::TensorOps> math_of(const Options& options, harness::LayerReport& report) {
   if (options.device == "cpu") {
@@ -66,7 +46,7 @@ std::unique_ptr<nn::TensorOps> math_of(const Options& options, harness::LayerRep
 harness::LayerReport measure(const Options& options,
                              const std::vector<harness::ListedProduct>& products) {
   harness::LayerReport report;
-  report.shape = shape_of(options);
+  report.shape = harness::preset_shape(options.model, options.tokens, options.vocabulary);
   const std::unique_ptr<nn::TensorOps> math = math_of(options, report);
   nn::DeviceMemory memory{*math, 0};
   const harness::TimingOptions timing{options.samples, options.check ? 1e-5 : 5e-3};

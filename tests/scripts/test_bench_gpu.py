@@ -79,13 +79,13 @@ if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json
                      "m8, D of a layer: 70% of the rate of a large product | "
                      "600 TFLOP/s, 60% | MISSED",
                      "m8, W of a layer: 70% of the rate of a large product | - | not verified",
-                     "swiglu of m8: 85% | holds",
+                     "2 of 2; least: swiglu of m8, 85% | holds",
                      "timed-8-2-0.25, zbv: within 3% of the model | +3.50%, check ok | MISSED",
                      "timed-4, 1f1b: within 3% of the model | +0.50%, check ok | holds",
                      "real-1f1b: loss and gradients are those of one rank | check ok | holds",
                      "| 2048 | 10000.0 | 800.0 | 2.000 |",
                      "real-operators, zbv: within 8% of the profile's time | +3.50% | holds",
-                     "Not verified: test-device (FAILED: exit code 3), profile (not run",
+                     "Not verified: test-device (FAILED: exit code 3), profile",
                      "| test-device | FAILED: exit code 3 |",
                      "| profile | not run: no bench_profile here |"):
             self.assertIn(line, report)

@@ -154,7 +154,7 @@ void Kernels::ends() {
   InputSets rows = sets(logits_bytes);
   const auto logits = rows.random(tokens * vocabulary, type),
              loss = rows.random(1, NumberType::f32);
-  measure("kernel", "cross_entropy", 0, 3 * logits_bytes, [&](int call) {
+  measure("kernel", "cross_entropy", 0, 2 * logits_bytes, [&](int call) {
     math.cross_entropy(text(call), shape.vocabulary, 1e-3F, logits(call), loss(call));
   });
 }

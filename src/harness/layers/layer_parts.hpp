@@ -27,6 +27,10 @@ struct TimingOptions {
   double batch_seconds = 5e-3;  ///< a sample is the mean of calls that take at least so long
 };
 
+/// One sequence of `tokens` for a preset's layer, or that of the model "tiny"; `vocabulary` where
+/// the preset names none. Throws Error for other names.
+[[nodiscard]] nn::ModelShape preset_shape(const std::string& model, int tokens, int vocabulary);
+
 /// Seconds of a call, `samples` times: of many calls between two waits for the device, so that
 /// neither the launch nor the wait counts. call(n) is call number n since the start, to change to
 /// other inputs with.
@@ -42,6 +46,7 @@ struct LayerFlops {
   explicit LayerFlops(const nn::ModelShape& shape);
   double weights = 0;    ///< of one pass: F, D and W take one each
   double attention = 0;  ///< of F; D takes two
+  double down = 0;       ///< the MLP's last product, which R leaves out: nothing asks for its result
 };
 
 /// Throws Error (the answer is no) unless the calls of a layer's F, D and W sum to these FLOPs.
@@ -65,7 +70,7 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
                                                   const TimingOptions& options);
 
 /// A product of activations (m x k) and weights (k x n, stored by rows of n), as forward passes have
-/// them; `source_ns` is what somebody else measured (0: nothing given).
+/// them; `source_ns` is the time that the list gives (0: none).
 struct ListedProduct {
   int m = 1, n = 1, k = 1;
   double source_ns = 0;

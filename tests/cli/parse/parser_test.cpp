@@ -61,7 +61,7 @@ private:
   TempDir dir_;
 };
 
-TEST(Examples, RunOneBehindTheOther) {
+TEST(Examples, RunOneAfterAnother) {
   const Checkout checkout;
   for (const cli::Example& example : cli::examples()) {
     std::vector<std::string> words = words_of(example.line);
