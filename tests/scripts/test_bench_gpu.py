@@ -85,7 +85,7 @@ if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json
                      "real-1f1b: loss and gradients are those of one rank | check ok | holds",
                      "| 2048 | 10000.0 | 800.0 | 2.000 |",
                      "real-operators, zbv: within 8% of the profile's time | +3.50% | holds",
-                     "Not verified: test-device (FAILED: exit code 3), profile",
+                     "- test-device: FAILED: exit code 3\n- profile: not run",
                      "| test-device | FAILED: exit code 3 |",
                      "| profile | not run: no bench_profile here |"):
             self.assertIn(line, report)

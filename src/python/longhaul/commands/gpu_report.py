@@ -142,9 +142,8 @@ def main(out):
                     prefill) + "\n")
     print(table(("step", "state", "s", "command"),
                 [(name, state, seconds, f"`{command}`") for name, state, seconds, command in steps]))
-    failed = [f"{name} ({state})" for name, state, *_ in steps if state.startswith("FAILED")]
-    open_steps = failed + [name for name, state, *_ in steps if state.startswith("not run")]
-    print("\nNot verified: " + (", ".join(open_steps) if open_steps else "nothing") + ".")
+    missing = [f"- {name}: {state}" for name, state, *_ in steps if state != "ok"]
+    print("\nNot verified:" + ("\n\n" + "\n".join(missing) if missing else " nothing."))
 
 
 if __name__ == "__main__":
