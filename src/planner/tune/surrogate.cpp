@@ -11,6 +11,10 @@
 namespace longhaul::planner {
 namespace {
 
+/// Of probes that are all equal; its logarithm, and that of a hundredth, are within what fit tries.
+constexpr double kLeastVariance = 1e-9;
+constexpr double kJitter = 1e-10;
+
 /// Solves L x = b for the lower factor of n rows.
 std::vector<double> solved_below(const std::vector<double>& lower, std::vector<double> b) {
   const std::size_t n = b.size();
@@ -47,6 +51,8 @@ Surrogate::Surrogate(std::vector<Probe> probes) : probes_{std::move(probes)} {
   for (const Probe& probe : probes_) mean_ += probe.g / static_cast<double>(probes_.size());
   fit();
   factor_ = factor(parameters_);
+  LONGHAUL_ASSERT(!factor_.empty(), "variance {}, noise {}", parameters_.variance,
+                  parameters_.noise);
   std::vector<double> rest;
   for (const Probe& probe : probes_) rest.push_back(probe.g - mean_);
   weights_ = solved_above(factor_, solved_below(factor_, rest));
@@ -62,7 +68,6 @@ double Surrogate::kernel(const Parameters& parameters, double batch, double rate
 }
 
 std::vector<double> Surrogate::factor(const Parameters& parameters) const {
-  constexpr double kJitter = 1e-10;
   const std::size_t n = probes_.size();
   std::vector<double> lower(n * n);
   for (std::size_t i = 0; i < n; ++i)
@@ -101,9 +106,11 @@ void Surrogate::fit() {
       if (std::fabs(log) > 30) return std::numeric_limits<double>::infinity();
     return negative_log_likelihood(parameters_at(logs));
   };
-  double variance = 1e-12;
+  double variance = 0;
   for (const Probe& probe : probes_)
     variance += (probe.g - mean_) * (probe.g - mean_) / static_cast<double>(probes_.size());
+  variance = std::max(variance, kLeastVariance);
+  parameters_ = {{1, 1}, variance, variance / 100};
   double least = std::numeric_limits<double>::infinity();
   for (const double batch : {-1.0, 0.5})
     for (const double rate : {-1.0, 0.5}) {
@@ -146,6 +153,10 @@ double Surrogate::leave_one_out_rms() const {
 
 std::array<double, 2> Surrogate::length_scales() const {
   return {parameters_.lengths[0] * largest_batch_, parameters_.lengths[1]};
+}
+
+SurrogateSpread Surrogate::spread() const {
+  return {parameters_.variance, parameters_.noise + kJitter};
 }
 
 double expected_improvement(const SurrogateEstimate& estimate, double best) {

@@ -34,6 +34,11 @@ struct SurrogateEstimate {
   double mean = 0, deviation = 0;
 };
 
+/// Variances of the surface, and of a probe around it.
+struct SurrogateSpread {
+  double surface = 0, noise = 0;
+};
+
 /// A Gaussian process over (batch, compression rate), both linear, with a Matern kernel of
 /// smoothness 5/2 and a length scale each. Length scales, spread and noise are the likeliest ones
 /// (Rasmussen and Williams 2006, 2.3 and 5.4.1), found by Nelder-Mead from fixed starts: the same
@@ -48,6 +53,7 @@ public:
   [[nodiscard]] double leave_one_out_rms() const;
   /// In samples and in compression rate.
   [[nodiscard]] std::array<double, 2> length_scales() const;
+  [[nodiscard]] SurrogateSpread spread() const;
   /// Batches of the probes: beyond them nothing was measured.
   [[nodiscard]] double least_batch() const { return least_batch_; }
   [[nodiscard]] double largest_batch() const { return largest_batch_; }

@@ -39,12 +39,80 @@ TEST(Surrogate, KnowsWhereItKnowsLittle) {
   EXPECT_LT(surrogate.estimate(125, 0.16).deviation, surrogate.estimate(180, 0.95).deviation);
 }
 
-/// By taking each probe out in fact, at the same parameters: the error of a constant surface is 0.
-TEST(Surrogate, LeaveOneOutErrorIsThatOfNoise) {
+TEST(Surrogate, TakesEqualProbes) {
+  for (const double g : {0.1, 0.0, -3e5}) {
+    const Surrogate surrogate{{{10, 0.9, g}, {20, 0.9, g}, {40, 0.5, g}}};
+    EXPECT_NEAR(surrogate.g(30, 0.7), g, 1e-9 * std::fabs(g));
+    EXPECT_LT(surrogate.leave_one_out_rms(), 1e-9 * (1 + std::fabs(g)));
+  }
+  const Surrogate nearly{{{10, 0.9, 0.1}, {20, 0.9, 0.1 + 1e-9}, {40, 0.5, 0.1}}};
+  EXPECT_NEAR(nearly.g(30, 0.7), 0.1, 1e-8);
+  EXPECT_NEAR((Surrogate{{{10, 0.9, 1e6}, {10, 0.9, -1e6}, {40, 0.5, 0}}}.g(40, 0.5)), 0, 1e6);
+}
+
+/// Solves a x = b by Gauss and Jordan, with pivots.
+std::vector<double> solved(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const std::size_t n = b.size();
+  for (std::size_t column = 0; column < n; ++column) {
+    std::size_t pivot = column;
+    for (std::size_t row = column; row < n; ++row)
+      if (std::fabs(a[row][column]) > std::fabs(a[pivot][column])) pivot = row;
+    std::swap(a[pivot], a[column]);
+    std::swap(b[pivot], b[column]);
+    for (std::size_t row = 0; row < n; ++row) {
+      if (row == column) continue;
+      const double factor = a[row][column] / a[column][column];
+      for (std::size_t i = column; i < n; ++i) a[row][i] -= factor * a[column][i];
+      b[row] -= factor * b[column];
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i) b[i] /= a[i][i];
+  return b;
+}
+
+/// What probes say of another one, by the surrogate's parameters and mean.
+double prediction(const Surrogate& surrogate, const std::vector<Probe>& probes, double mean,
+                  const Probe& at) {
+  const auto [surface, noise] = surrogate.spread();
+  const auto [batch, rate] = surrogate.length_scales();
+  const auto covariance = [&](const Probe& one, const Probe& other) {
+    const double distance =
+        std::sqrt(5.0) * std::hypot((one.batch - other.batch) / batch,
+                                    (one.compression_rate - other.compression_rate) / rate);
+    return surface * (1 + distance + distance * distance / 3) * std::exp(-distance);
+  };
+  std::vector<std::vector<double>> all;
+  std::vector<double> rest;
+  for (const Probe& one : probes) {
+    std::vector<double> row;
+    for (const Probe& other : probes) row.push_back(covariance(one, other));
+    row[all.size()] += noise;
+    all.push_back(std::move(row));
+    rest.push_back(one.g - mean);
+  }
+  const std::vector<double> weights = solved(all, rest);
+  double g = mean;
+  for (std::size_t i = 0; i < probes.size(); ++i) g += weights[i] * covariance(at, probes[i]);
+  return g;
+}
+
+/// By taking each probe out in fact, at the same parameters and mean.
+TEST(Surrogate, LeaveOneOutErrorIsThatOfLeavingEachOut) {
   const double noise = 0.01;
-  const double error = Surrogate{probes_of(40, noise)}.leave_one_out_rms();
-  EXPECT_GT(error, 0.5 * noise);
-  EXPECT_LT(error, 2 * noise);
+  const std::vector<Probe> probes = probes_of(40, noise);
+  const Surrogate surrogate{probes};
+  double mean = 0, squares = 0;
+  for (const Probe& probe : probes) mean += probe.g / static_cast<double>(probes.size());
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    std::vector<Probe> others = probes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    const double error = probes[i].g - prediction(surrogate, others, mean, probes[i]);
+    squares += error * error;
+  }
+  const double left_out = std::sqrt(squares / static_cast<double>(probes.size()));
+  EXPECT_NEAR(surrogate.leave_one_out_rms(), left_out, 1e-9 * left_out);
+  EXPECT_GT(left_out, 0.5 * noise);
+  EXPECT_LT(left_out, 2 * noise);
 }
 
 TEST(ExpectedImprovement, IsTheMeanGainWhereNothingIsUnsure) {
