@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -39,17 +40,20 @@ std::vector<Bandwidth> bandwidths_of(const std::string& typed) {
 struct TunedSetting {
   Bandwidth bandwidth;
   planner::TuneChoice choice;
-  double exhaustive_gap = 0;
+  std::optional<double> exhaustive_gap;  ///< none: too many settings to try
   Duration took{};
 };
 
 TunedSetting tuned(const planner::TuneProblem& problem, const planner::Surrogate& surrogate,
                    Bandwidth bandwidth) {
   const TimePoint begin = now();
-  TunedSetting setting{bandwidth, planner::tune(problem, surrogate, bandwidth), 0, {}};
+  TunedSetting setting{bandwidth, planner::tune(problem, surrogate, bandwidth), {}, {}};
   setting.took = now() - begin;
-  const double best = planner::tune_exhaustively(problem, surrogate, bandwidth).objective;
-  setting.exhaustive_gap = (setting.choice.objective - best) / std::fabs(best);
+  const double objective = setting.choice.objective;
+  if (const auto best = planner::tune_exhaustively(problem, surrogate, bandwidth))
+    // Of many kinds of GPUs the choice itself may be better than all that were tried.
+    setting.exhaustive_gap =
+        std::max(0.0, objective - best->objective) / std::fabs(best->objective);
   return setting;
 }
 
@@ -63,7 +67,8 @@ ordered_json json_of(const TunedSetting& setting) {
   json["g"] = choice.g;
   json["tta_per_sample_ns"] = choice.seconds_per_sample * 1e9;
   json["binding"] = to_string(choice.binding);
-  json["exhaustive_gap"] = setting.exhaustive_gap;
+  json["exhaustive_gap"] =
+      setting.exhaustive_gap ? ordered_json(*setting.exhaustive_gap) : ordered_json{};
   json["decision_ns"] = setting.took.count();
   return json;
 }
@@ -89,7 +94,8 @@ std::string text_of(const std::vector<TunedSetting>& settings, TableWidth width)
                    fmt::format("{:.2f}", 100 * choice.compression_rate),
                    to_text(Duration{std::llround(choice.seconds * 1e9)}),
                    fmt::format("{:.4f}", choice.g),
-                   fmt::format("{:.3f}", 100 * setting.exhaustive_gap)});
+                   setting.exhaustive_gap ? fmt::format("{:.3f}", 100 * *setting.exhaustive_gap)
+                                          : std::string{"-"}});
   }
   return table.text(width);
 }

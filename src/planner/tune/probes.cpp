@@ -12,6 +12,7 @@
 namespace longhaul::planner {
 namespace {
 
+constexpr double kLargestBatch = 1e5;  // tune tries every batch up to the largest
 constexpr std::size_t kFewestProbes = 3, kMostProbes = 1000;
 constexpr std::array kProbeColumns{"model", "batch", "compression_rate", "g"};
 using ProbeColumns = std::array<std::size_t, kProbeColumns.size()>;
@@ -68,7 +69,7 @@ ProbeTable read_probes(std::string_view csv, const std::string& source) {
     if (table.probes.empty()) table.model = model;
     if (!is_same_model(model, table.model))
       line.refuse("a probe of {} after those of {}. Keep to one model.", model, table.model);
-    table.probes.push_back({number_at(line, (*columns)[1], 1e-3, 1e9, "batch"),
+    table.probes.push_back({number_at(line, (*columns)[1], 1e-3, kLargestBatch, "batch"),
                             number_at(line, (*columns)[2], 0, 1, "compression_rate"),
                             number_at(line, (*columns)[3], -1e6, 1e6, "g")});
     if (table.probes.size() > kMostProbes)

@@ -14,7 +14,7 @@ namespace longhaul::planner {
 namespace {
 
 constexpr int kCoarseRates = 8;
-constexpr int kFineRates = 100;
+constexpr double kMostExhaustive = 4e6;  // settings: some seconds
 constexpr double kIndistinct = 0.001;
 
 using Batches = std::vector<int>;
@@ -108,10 +108,10 @@ Batches refined(const TuneSpace& space, const Batches& from) {
 
 /// Changes one batch after the other by one, and all together, as long as that helps.
 TuneChoice polished(const TuneSpace& space, Batches batches) {
-  TuneChoice best = space.best_at(batches, kCoarseRates);
+  TuneChoice best = space.roughly_best_at(batches, kCoarseRates);
   const auto helps = [&](const Batches& tried) {
     if (!space.allows(tried)) return false;
-    const TuneChoice choice = space.best_at(tried, kCoarseRates);
+    const TuneChoice choice = space.roughly_best_at(tried, kCoarseRates);
     if (!(choice.objective < best.objective)) return false;
     best = choice;
     batches = tried;
@@ -128,25 +128,25 @@ TuneChoice polished(const TuneSpace& space, Batches batches) {
         helped = helps(tried) || helped;
       }
   }
-  return space.best_at(batches, kFineRates);
+  return space.best_at(batches);
 }
 
 void keep_best(TuneChoice& best, TuneChoice choice) {
   if (best.batch.empty() || choice.objective < best.objective) best = std::move(choice);
 }
 
-/// The least g at or above each of 101 rates, for batches of any sum that was asked for.
+/// The least g at or above each rate_at, for batches of any sum that was asked for.
 class RateTable {
 public:
   explicit RateTable(const TuneSpace& space) : space_{space} {}
 
   double objective(const Batches& batches) {
-    const TuneChoice least = space_.best_at(batches, 0);
+    const TuneChoice least = space_.roughly_best_at(batches, 0);
     const auto sum = static_cast<std::size_t>(space_.samples(batches));
-    const auto first =
-        static_cast<std::size_t>(std::ceil(least.compression_rate / kLargestRate * kFineRates));
+    int first = static_cast<int>(least.compression_rate / kLargestRate * (kRates - 1));
+    while (first < kRates && rate_at(first) <= least.compression_rate) ++first;
     double g = least.g;
-    if (first <= kFineRates) g = std::min(g, least_above(sum)[first]);
+    if (first < kRates) g = std::min(g, least_above(sum)[static_cast<std::size_t>(first)]);
     return (1 + g) * least.seconds / static_cast<double>(sum) +
            space_.problem.lambda * least.spread;
   }
@@ -156,12 +156,11 @@ private:
     if (table_.size() <= sum) table_.resize(sum + 1);
     std::vector<double>& row = table_[sum];
     if (!row.empty()) return row;
-    row.resize(kFineRates + 1);
+    row.resize(kRates);
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = row.size(); i-- > 0;) {
-      const double rate = kLargestRate * static_cast<double>(i) / kFineRates;
-      least = std::min(least, space_.surrogate.g(static_cast<double>(sum), rate));
-      row[i] = least;
+    for (int i = kRates; i-- > 0;) {
+      least = std::min(least, space_.surrogate.g(static_cast<double>(sum), rate_at(i)));
+      row[static_cast<std::size_t>(i)] = least;
     }
     return row;
   }
@@ -183,23 +182,39 @@ TuneChoice smallest_of_equals(const TuneSpace& space, std::vector<TuneCandidate>
   });
   constexpr std::size_t kMostTried = 64;
   for (std::size_t i = 0; i < std::min(kMostTried, candidates.size()); ++i)
-    if (space.best_at(candidates[i].batches, kCoarseRates).objective <= most)
+    if (space.roughly_best_at(candidates[i].batches, kCoarseRates).objective <= most)
       return polished(space, candidates[i].batches);
   return best;
 }
 
-/// All batches of one or two kinds.
-std::vector<Batches> every_batch(const TuneSpace& space) {
-  std::vector<Batches> all;
-  for (int first = 1; first <= space.most(0); ++first) {
-    if (space.kinds().size() == 1) {
-      if (space.allows({first})) all.push_back({first});
-      continue;
-    }
-    for (int second = 1; second <= space.most(1); ++second)
-      if (space.allows({first, second})) all.push_back({first, second});
+/// Calls `take` with all batches of all kinds.
+template <typename Take>
+void each_batch(const TuneSpace& space, Take take) {
+  Batches batches(space.kinds().size(), 1);
+  for (std::size_t at = 0; at < batches.size();) {
+    if (space.allows(batches)) take(batches);
+    for (at = 0; at < batches.size() && ++batches[at] > space.most(at); ++at) batches[at] = 1;
   }
-  return all;
+}
+
+/// How many each_batch takes.
+double batches_of(const TuneSpace& space) {
+  double product = 1;
+  for (const int most : space.most_of_all()) product *= most;
+  return product;
+}
+
+/// What tune_exhaustively takes: all batches, or those of every time where kinds are many.
+template <typename Take>
+bool each_of_everything(const TuneSpace& space, Take take) {
+  const double rates = kRates * space.most_samples();  // the table's
+  if (batches_of(space) + rates <= kMostExhaustive) {
+    each_batch(space, take);
+    return true;
+  }
+  if (space.kinds().size() <= 2 || rates > kMostExhaustive) return false;
+  for (const Batches& batches : every_time(space)) take(batches);
+  return true;
 }
 
 }  // namespace
@@ -229,22 +244,21 @@ TuneChoice tune(const TuneProblem& problem, const Surrogate& surrogate, Bandwidt
   return smallest_of_equals(space, candidates, best);
 }
 
-TuneChoice tune_exhaustively(const TuneProblem& problem, const Surrogate& surrogate,
-                             Bandwidth bandwidth) {
+std::optional<TuneChoice> tune_exhaustively(const TuneProblem& problem, const Surrogate& surrogate,
+                                            Bandwidth bandwidth) {
   const TuneSpace space{problem, surrogate, bandwidth};
   RateTable table{space};
-  const Batches* best = nullptr;
+  Batches best;
   double least = std::numeric_limits<double>::infinity();
-  const std::vector<Batches> all =
-      space.kinds().size() <= 2 ? every_batch(space) : every_time(space);
-  for (const Batches& batches : all) {
+  const bool taken = each_of_everything(space, [&](const Batches& batches) {
     const double objective = table.objective(batches);
-    if (!(objective < least)) continue;
+    if (!(objective < least)) return;
     least = objective;
-    best = &batches;
-  }
-  if (best == nullptr) fail("no batch is one that the probes cover. Probe others.");
-  return space.best_at(*best, kFineRates);
+    best = batches;
+  });
+  if (!taken) return std::nullopt;
+  if (best.empty()) fail("no batch is one that the probes cover. Probe others.");
+  return space.best_at(best);
 }
 
 }  // namespace longhaul::planner

@@ -46,10 +46,12 @@ struct TuneChoice {
 [[nodiscard]] TuneChoice tune(const TuneProblem& problem, const Surrogate& surrogate,
                               Bandwidth bandwidth);
 
-/// Every batch of one or two kinds of GPUs, each at its least rate and at 101 rates up to 0.999; of
-/// more kinds, every time of an iteration that one of them can have, the batches as large as fit
-/// it.
-[[nodiscard]] TuneChoice tune_exhaustively(const TuneProblem& problem, const Surrogate& surrogate,
-                                           Bandwidth bandwidth);
+/// Every batch of each kind of GPUs, at its least rate and at 101 rates up to 0.999, which `tune`
+/// chooses from, too. Where that is more than 4 million settings: none of one or two kinds; of
+/// more, every time of an iteration that one of them can have, the batches as large as fit it,
+/// which `tune` may beat.
+[[nodiscard]] std::optional<TuneChoice> tune_exhaustively(const TuneProblem& problem,
+                                                          const Surrogate& surrogate,
+                                                          Bandwidth bandwidth);
 
 }  // namespace longhaul::planner

@@ -38,22 +38,6 @@ std::pair<double, double> times_of(const std::vector<GpuKind>& kinds,
   return {fastest, slowest};
 }
 
-/// The least g, and the rate that has it.
-struct RateChoice {
-  double rate = 0, g = 0;
-};
-
-RateChoice best_rate(const Surrogate& surrogate, double samples, double least, int rates) {
-  RateChoice best{least, surrogate.g(samples, least)};
-  for (int i = 1; i <= rates; ++i) {
-    const double rate = least + (kLargestRate - least) * i / std::max(1, rates);
-    if (rate <= least) break;
-    const double g = surrogate.g(samples, rate);
-    if (g < best.g) best = {rate, g};
-  }
-  return best;
-}
-
 }  // namespace
 
 TuneSpace::TuneSpace(const TuneProblem& asked, const Surrogate& probes, Bandwidth link)
@@ -118,21 +102,49 @@ double TuneSpace::least_rate_of(double fastest_seconds) const {
   return std::max(0.0, 1 - bytes_a_second / problem.model_bytes * fastest_seconds);
 }
 
-TuneChoice TuneSpace::best_at(const std::vector<int>& by_kind, int rates) const {
-  const auto [sum, fastest, slowest, spread] = timing_of(by_kind);
-  const double least = least_rate_of(fastest);
-  const RateChoice chosen = best_rate(surrogate, sum, least, rates);
+TuneSpace::RateChoice TuneSpace::roughly_best_rate(double samples, double least, int rates) const {
+  RateChoice best{least, surrogate.g(samples, least)};
+  for (int i = 1; i <= rates; ++i) {
+    const double rate = least + (kLargestRate - least) * i / rates;
+    if (rate <= least) break;
+    const double g = surrogate.g(samples, rate);
+    if (g < best.g) best = {rate, g};
+  }
+  return best;
+}
+
+TuneChoice TuneSpace::roughly_best_at(const std::vector<int>& by_kind, int rates) const {
+  const Timing timing = timing_of(by_kind);
+  const double least = least_rate_of(timing.fastest);
+  return choice_of(by_kind, timing, roughly_best_rate(timing.samples, least, rates));
+}
+
+TuneChoice TuneSpace::best_at(const std::vector<int>& by_kind) const {
+  const Timing timing = timing_of(by_kind);
+  const double least = least_rate_of(timing.fastest);
+  RateChoice best{least, surrogate.g(timing.samples, least)};
+  for (int i = 0; i < kRates; ++i) {
+    if (rate_at(i) <= least) continue;
+    const double g = surrogate.g(timing.samples, rate_at(i));
+    if (g < best.g) best = {rate_at(i), g};
+  }
+  return choice_of(by_kind, timing, best);
+}
+
+TuneChoice TuneSpace::choice_of(const std::vector<int>& by_kind, const Timing& timing,
+                                const RateChoice& chosen) const {
   TuneChoice choice;
   choice.batch.resize(problem.gpus.size());
   for (std::size_t k = 0; k < kinds_.size(); ++k)
     for (const std::size_t replica : kinds_[k].replicas) choice.batch[replica] = by_kind[k];
   choice.compression_rate = chosen.rate;
-  choice.seconds = slowest;
+  choice.seconds = timing.slowest;
   choice.g = chosen.g;
-  choice.seconds_per_sample = (1 + chosen.g) * slowest / sum;
-  choice.spread = spread;
+  choice.seconds_per_sample = (1 + chosen.g) * timing.slowest / timing.samples;
+  choice.spread = timing.spread;
   choice.objective = choice.seconds_per_sample + problem.lambda * choice.spread;
-  choice.binding = chosen.rate > least ? TuneBinding::surrogate : TuneBinding::bandwidth;
+  choice.binding =
+      chosen.rate > least_rate_of(timing.fastest) ? TuneBinding::surrogate : TuneBinding::bandwidth;
   return choice;
 }
 
@@ -144,7 +156,7 @@ double TuneSpace::objective(const std::vector<double>& by_kind, int rates) const
   }
   if (sum < least_samples_ || sum > most_samples_) return std::numeric_limits<double>::infinity();
   const auto [fastest, slowest] = times_of(kinds_, by_kind);
-  const RateChoice chosen = best_rate(surrogate, sum, least_rate_of(fastest), rates);
+  const RateChoice chosen = roughly_best_rate(sum, least_rate_of(fastest), rates);
   return (1 + chosen.g) * slowest / sum + problem.lambda * spread_of(kinds_, by_kind);
 }
 

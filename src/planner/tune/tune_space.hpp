@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "planner/tune/tune.hpp"
@@ -7,6 +8,10 @@
 namespace longhaul::planner {
 
 inline constexpr double kLargestRate = 0.999;  ///< of the paper's profile
+
+/// The rates that a setting is chosen from, besides its least: from 0 to the largest.
+inline constexpr int kRates = 101;
+[[nodiscard]] constexpr double rate_at(int i) { return kLargestRate * i / (kRates - 1); }
 
 /// Replicas with one kind of GPU have one batch.
 struct GpuKind {
@@ -25,6 +30,8 @@ public:
   [[nodiscard]] bool allows(const std::vector<int>& by_kind) const;
   /// Every kind's largest batch within a time; empty where that allows none.
   [[nodiscard]] std::vector<int> within(double seconds) const;
+  /// Of all replicas.
+  [[nodiscard]] double most_samples() const { return std::min(most_samples_, samples(most_)); }
   [[nodiscard]] const std::vector<int>& most_of_all() const { return most_; }
 
   /// Times of an iteration: the fastest and the slowest replica's, and equation 3.
@@ -33,9 +40,11 @@ public:
   };
   [[nodiscard]] Timing timing_of(const std::vector<int>& by_kind) const;
 
-  /// Equation 1 at the rate that is best of `rates` + 1 from the least on.
-  [[nodiscard]] TuneChoice best_at(const std::vector<int>& by_kind, int rates) const;
-  /// The same for batches that are no whole numbers; infinite where they are not allowed.
+  /// Equation 1 at the best of the least rate and of every rate_at above it.
+  [[nodiscard]] TuneChoice best_at(const std::vector<int>& by_kind) const;
+  /// For a search: at the rate that is best of `rates` + 1 from the least to the largest.
+  [[nodiscard]] TuneChoice roughly_best_at(const std::vector<int>& by_kind, int rates) const;
+  /// Its objective for batches that are no whole numbers; infinite where they are not allowed.
   [[nodiscard]] double objective(const std::vector<double>& by_kind, int rates) const;
   [[nodiscard]] double least_rate_of(double fastest_seconds) const;
 
@@ -44,6 +53,13 @@ public:
   Bandwidth bandwidth;
 
 private:
+  struct RateChoice {
+    double rate = 0, g = 0;
+  };
+  [[nodiscard]] TuneChoice choice_of(const std::vector<int>& by_kind, const Timing& timing,
+                                     const RateChoice& chosen) const;
+  [[nodiscard]] RateChoice roughly_best_rate(double samples, double least, int rates) const;
+
   std::vector<GpuKind> kinds_;
   std::vector<int> most_;
   double least_samples_ = 0, most_samples_ = 0;

@@ -148,6 +148,8 @@ TEST(Probes, AreRefusedWithTheirLine) {
   EXPECT_THAT(probe_refusal("model,batch,g\n"),
               HasSubstr("p.csv:1: there is no column compression_rate"));
   EXPECT_THAT(probe_refusal(head + "a,0,0.5,0\n"), HasSubstr("p.csv:2: batch is \"0\""));
+  EXPECT_THAT(probe_refusal(head + "a,1,0.5,0\na,100001,0.5,0\n"),
+              HasSubstr("p.csv:3: batch is \"100001\" (no number from 0.001 to 100000)"));
   EXPECT_THAT(probe_refusal(head + "a,1,1.5,0\n"), HasSubstr("compression_rate is \"1.5\""));
   EXPECT_THAT(probe_refusal(head + "a,1,0.5,nan\n"), HasSubstr("g is \"nan\""));
   EXPECT_THAT(probe_refusal(head + "a,1,0.5\n"), HasSubstr("3 words are too few"));

@@ -15,11 +15,11 @@ using namespace longhaul::literals;
 constexpr GpuSpeed kRtx4090{28, 300}, kRtx2080Ti{20, 99}, kRtx3090{32, 148};
 
 /// g grows with the batch and, above 90%, with the rate, as measured surfaces do.
-Surrogate surrogate_of(double steep) {
+Surrogate surrogate_of(double steep, double largest = 2044) {
   Random random{11};
   std::vector<Probe> probes;
   for (int i = 0; i < 30; ++i) {
-    const double batch = 64 + 1980 * random.uniform(), rate = random.uniform();
+    const double batch = 64 + (largest - 64) * random.uniform(), rate = random.uniform();
     probes.push_back({batch, rate, steep * batch / 2048 + 0.03 * std::pow(rate, 8) - 0.03});
   }
   return Surrogate{probes};
@@ -57,18 +57,46 @@ TEST(Tune, IsWithinHalfAPercentOfEverything) {
     for (const double lambda : {0.0, 0.001})
       for (const Bandwidth bandwidth : {30_Mbps, 1_Gbps}) {
         const TuneProblem problem = problem_of({kRtx4090, kRtx2080Ti, kRtx2080Ti}, lambda);
-        const Surrogate surrogate = surrogate_of(steep);
-        const double best = tune_exhaustively(problem, surrogate, bandwidth).objective;
-        EXPECT_LT(tune(problem, surrogate, bandwidth).objective, best * 1.005)
-            << steep << " " << lambda;
+        const Surrogate surrogate = surrogate_of(steep, 1000);
+        const double best = tune_exhaustively(problem, surrogate, bandwidth).value().objective;
+        const double found = tune(problem, surrogate, bandwidth).objective;
+        EXPECT_LT(found, best * 1.005) << steep << " " << lambda;
+        EXPECT_GE(found, best) << steep << " " << lambda;
       }
 }
 
 TEST(Tune, TakesManyKindsOfGpus) {
   const TuneProblem problem = problem_of({kRtx4090, kRtx4090, kRtx3090, kRtx3090, kRtx2080Ti});
-  const Surrogate surrogate = surrogate_of(0.3);
-  const double best = tune_exhaustively(problem, surrogate, 100_Mbps).objective;
-  EXPECT_LT(tune(problem, surrogate, 100_Mbps).objective, best * 1.005);
+  for (const double largest : {300.0, 2044.0}) {  // all batches; those of every time
+    const Surrogate surrogate = surrogate_of(0.3, largest);
+    const double best = tune_exhaustively(problem, surrogate, 100_Mbps).value().objective;
+    EXPECT_LT(tune(problem, surrogate, 100_Mbps).objective, best * 1.005);
+  }
+}
+
+/// g falls up to a rate between two of those that are tried, and rises again.
+TEST(Tune, IsNeverBetterThanEverything) {
+  std::vector<Probe> probes;
+  for (const double batch : {8.0, 60.0, 120.0})
+    for (const double rate : {0.0, 0.3, 0.5, 0.555, 0.6, 0.8, 1.0})
+      probes.push_back({batch, rate, 4 * std::pow(rate - 0.555, 2) + 0.002 * batch});
+  const Surrogate surrogate{probes};
+  for (const GpuSpeed& other : {kRtx4090, kRtx2080Ti})
+    for (const Bandwidth bandwidth : {100_Mbps, 20_Gbps, 35_Gbps}) {
+      const TuneProblem problem = problem_of({kRtx4090, other});
+      EXPECT_GE(tune(problem, surrogate, bandwidth).objective,
+                tune_exhaustively(problem, surrogate, bandwidth).value().objective);
+    }
+}
+
+TEST(Tune, TriesNotEverythingWhereThatIsTooMuch) {
+  const std::vector<Probe> probes{{10, 0.5, 0.1}, {1000, 0.9, 0.2}, {90'000, 0.1, 1}};
+  const Surrogate surrogate{probes};
+  for (const GpuSpeed& other : {kRtx4090, kRtx2080Ti}) {
+    const TuneProblem problem = problem_of({kRtx4090, other});
+    EXPECT_FALSE(tune_exhaustively(problem, surrogate, 1_Gbps));
+    EXPECT_GT(tune(problem, surrogate, 1_Gbps).objective, 0);
+  }
 }
 
 TEST(Tune, KeepsToMemoryAndToWhatProbesCover) {
