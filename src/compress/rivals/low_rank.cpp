@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
 
 namespace longhaul::compress {
 namespace {
@@ -43,10 +42,15 @@ PowerSgd::PowerSgd(std::size_t rows, std::size_t columns, std::size_t rank, std:
       columns_{columns},
       rank_{std::min({rank, rows, columns})},
       sum_(rows * columns),
-      q_(columns * rank_) {
+      q_(columns * rank_),
+      random_{seed} {
   if (rank == 0) fail("powersgd: rank 0 sends nothing. Give one from 1 on, as in powersgd:2.");
-  Random random{seed};
-  for (float& number : q_) number = static_cast<float>(random.normal());
+  for (std::size_t k = 0; k < rank_; ++k) refill(k);
+}
+
+void PowerSgd::refill(std::size_t k) {
+  for (std::size_t column = 0; column < columns_; ++column)
+    q_[column * rank_ + k] = static_cast<float>(random_.normal());
 }
 
 std::vector<float> PowerSgd::project(std::span<const float> gradient) {
@@ -81,6 +85,8 @@ std::vector<float> PowerSgd::decoded(std::vector<float> mean_q) {
         number += p_[row * rank_ + k] * q_[column * rank_ + k];
       sum_[row * columns_ + column] -= number;
     }
+  for (std::size_t k = 0; k < rank_; ++k)
+    if (column_product(q_, rank_, k, k) == 0) refill(k);
   return product;
 }
 

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "base/random.hpp"
+
 namespace longhaul::compress {
 
 /// One replica's side of PowerSGD (Vogels, Karimireddy, Jaggi 2019, algorithm 1) for one matrix of
@@ -31,9 +33,14 @@ public:
   [[nodiscard]] std::size_t numbers_sent() const { return (rows_ + columns_) * rank_; }
 
 private:
+  /// Draws column k of Q: of all at first, later of those that what was sent did not span, which
+  /// would stay zero. Every replica has the same Q and draws the same.
+  void refill(std::size_t k);
+
   std::size_t rows_, columns_, rank_;
   std::vector<float> sum_;  ///< M; between iterations the residual
   std::vector<float> p_, q_;
+  Random random_;
 };
 
 /// Makes the columns of a row-major matrix orthonormal, one after the other (twice Gram-Schmidt);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -26,7 +27,10 @@ std::vector<float> exchanged(std::vector<PowerSgd>& replicas,
   for (std::size_t r = 0; r < replicas.size(); ++r) p.push_back(replicas[r].project(gradients[r]));
   for (PowerSgd& replica : replicas) q.push_back(replica.answer(mean_of(p)));
   std::vector<float> decoded;
-  for (PowerSgd& replica : replicas) decoded = replica.decoded(mean_of(q));
+  for (PowerSgd& replica : replicas) {
+    const std::vector<float> before = std::exchange(decoded, replica.decoded(mean_of(q)));
+    EXPECT_TRUE(before.empty() || before == decoded) << "replicas differ";
+  }
   return decoded;
 }
 
@@ -54,6 +58,30 @@ TEST(PowerSgd, IsExactOnAGradientOfItsRankOrLess) {
       ASSERT_NEAR(decoded[i], gradient[i], 2e-6 * largest) << "rank " << rank << " number " << i;
     EXPECT_EQ(replicas[0].numbers_sent(), 4U * 50);
   }
+}
+
+void expect_near(const std::vector<float>& decoded, const std::vector<float>& gradient) {
+  double largest = 0;
+  for (const float each : gradient)
+    largest = std::max(largest, std::fabs(static_cast<double>(each)));
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    ASSERT_NEAR(decoded[i], gradient[i], 1e-5 * largest) << "number " << i;
+}
+
+TEST(PowerSgd, GainsRanksAgain) {
+  std::vector<PowerSgd> replicas(2, {20, 30, 2, 7});
+  const std::vector<float> zeros(600);
+  for (const std::size_t rank : {1U, 1U, 2U}) {
+    const std::vector<float> gradient = of_rank(20, 30, rank, 3 + rank);
+    expect_near(exchanged(replicas, {gradient, gradient}), gradient);
+  }
+  // A sum of nothing, then one that each replica has a part of.
+  std::vector<PowerSgd> fresh(2, {20, 30, 2, 7});
+  EXPECT_EQ(exchanged(fresh, {zeros, zeros}), zeros);
+  const std::vector<float> gradient = of_rank(20, 30, 2, 9);
+  std::vector<float> doubled = gradient;
+  for (float& number : doubled) number *= 2;
+  expect_near(exchanged(fresh, {doubled, zeros}), gradient);
 }
 
 TEST(PowerSgd, LosesNothing) {
