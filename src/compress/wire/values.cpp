@@ -15,8 +15,8 @@ namespace {
 constexpr float kMostSteps = 127;
 constexpr float kNothing = 1e-30F;
 
-/// The least number of 16 significant bits that 127 times covers the largest magnitude; 0 of
-/// nothing.
+/// The least number of 16 significant bits that 127 times covers the largest magnitude, or that
+/// does so as nearly as a finite number can; 0 of nothing.
 float scale_of(std::span<const float> group) {
   float largest = 0;
   for (const float value : group) largest = std::max(largest, std::fabs(value));
@@ -24,7 +24,15 @@ float scale_of(std::span<const float> group) {
   const auto bits = std::bit_cast<std::uint32_t>(largest / kMostSteps);
   const float down = std::bit_cast<float>(bits & 0xffff'ff00U);
   if (down * kMostSteps >= largest) return down;
-  return std::bit_cast<float>((bits & 0xffff'ff00U) + 0x100U);
+  const float up = std::bit_cast<float>((bits & 0xffff'ff00U) + 0x100U);
+  return std::isfinite(up * kMostSteps) ? up : down;
+}
+
+/// Of a finite number, which stays one: beyond the largest of 16 bits it is that.
+std::uint16_t finite_bf16(float value) {
+  const std::uint16_t bits = to_bf16(value);
+  constexpr std::uint16_t kInfinite = 0x7f80U;
+  return (bits & 0x7fffU) == kInfinite ? static_cast<std::uint16_t>(bits - 1) : bits;
 }
 
 /// Whole steps of the scale, from -127 to 127. Ties to even.
@@ -79,7 +87,7 @@ void round_values(std::span<float> values, ValueFormat format) {
   switch (format) {
     case ValueFormat::f32: return;
     case ValueFormat::bf16:
-      for (float& value : values) value = from_bf16(to_bf16(value));
+      for (float& value : values) value = from_bf16(finite_bf16(value));
       return;
     case ValueFormat::int8: return round_to_int8(values);
   }
@@ -101,7 +109,7 @@ void write_values(std::span<const float> rounded, ValueFormat format, std::vecto
     std::memcpy(at, rounded.data(), rounded.size_bytes());
   } else if (format == ValueFormat::bf16) {
     for (const float value : rounded) {
-      const std::uint16_t bits = to_bf16(value);
+      const std::uint16_t bits = finite_bf16(value);
       std::memcpy(at, &bits, sizeof bits);
       at += sizeof bits;
     }

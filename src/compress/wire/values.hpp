@@ -12,7 +12,8 @@ namespace longhaul::compress {
 /// Numbers of int8 that share one scale, of 4 bytes.
 inline constexpr std::size_t kScaleGroup = 128;
 
-/// Makes of each value what a receiver decodes. Doing so twice changes nothing more. int8: values
+/// Makes of each value, a finite number, what a receiver decodes, a finite one. Doing so twice
+/// changes nothing more. bf16: beyond its largest finite number values are that. int8: values
 /// of a group are whole multiples, up to 127, of a scale with 16 significant bits, so that 127
 /// times it is exact; of a group below 1e-30 nothing is left.
 void round_values(std::span<float> values, ValueFormat format);

@@ -1,6 +1,7 @@
 #include "compress/wire/values.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,6 +44,22 @@ TEST(Values, TooSmallForAScaleStayBehind) {
   std::vector<float> small(10, 1e-35F);
   round_values(small, ValueFormat::int8);
   EXPECT_THAT(small, Each(0));
+}
+
+TEST(Values, StayFiniteAtTheEndOfTheirRange) {
+  const float largest = std::numeric_limits<float>::max();
+  for (const ValueFormat format : every<ValueFormat>()) {
+    std::vector<float> values{largest, -largest, 3.4e38F, -3.4e38F, 3.395e38F, 1};
+    const std::vector<float> before = values;
+    round_values(values, format);
+    std::vector<std::byte> bytes;
+    write_values(values, format, bytes);
+    EXPECT_EQ(read_values(bytes, values.size(), format), values) << to_string(format);
+    for (std::size_t i = 0; i < 5; ++i) {
+      ASSERT_TRUE(std::isfinite(values[i])) << to_string(format);
+      EXPECT_NEAR(values[i] / before[i], 1, 0.01) << to_string(format);
+    }
+  }
 }
 
 TEST(Values, OfBf16KeepEightBits) {
