@@ -1,3 +1,4 @@
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 
@@ -49,15 +50,30 @@ struct Compressed {
   double energy_kept = 0;
 };
 
+std::vector<float> finite_numbers(const std::string& file) {
+  std::vector<float> numbers = read_f32(file);
+  try {
+    compress::require_finite(numbers);
+  } catch (const compress::NotFinite& error) {
+    throw Error{fmt::format("{}: {}", file, error.what())};
+  }
+  return numbers;
+}
+
 /// The gradient, and what earlier calls left.
 std::vector<float> sum_of(const std::string& file, const std::string& residual_file) {
-  std::vector<float> sum = read_f32(file);
+  std::vector<float> sum = finite_numbers(file);
   if (residual_file.empty()) return sum;
-  const std::vector<float> residual = read_f32(residual_file);
+  const std::vector<float> residual = finite_numbers(residual_file);
   if (residual.size() != sum.size())
     fail("{}: {} numbers (the gradient has {}). Name the residual of this gradient.", residual_file,
          residual.size(), sum.size());
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += residual[i];
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    sum[i] += residual[i];
+    if (!std::isfinite(sum[i]))
+      fail("{} and {}: number {} of their sum is {} (no finite number). Scale both down.", file,
+           residual_file, i, sum[i]);
+  }
   return sum;
 }
 
@@ -72,11 +88,7 @@ Compressed compressed(const std::string& file, const CompressArguments& typed,
     result.state = read_state(typed.state, {settings.method, settings.block, count, {}});
   for (const float number : result.residual) result.energy += square(number);
   compress::Sparsifier sparsifier{settings, count, result.state};
-  try {
-    result.set = sparsifier.take(result.residual);
-  } catch (const compress::NotFinite& error) {
-    throw Error{fmt::format("{}: {}", file, error.what())};
-  }
+  result.set = sparsifier.take(result.residual);
   compress::each_block(result.set, [&](std::size_t place, std::size_t at, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i)
       result.energy_kept += square(result.set.values[at + i] + result.residual[place + i]);
@@ -124,30 +136,78 @@ ordered_json json_of(const compress::SparseSet& set, std::size_t payload_bytes) 
 
 std::string text_of(const Compressed& result, const compress::Settings& settings) {
   const double kept = static_cast<double>(result.set.values.size());
+  const auto bytes = static_cast<double>(result.payload.size());
   std::string text = fmt::format(
-      "{} of {} numbers ({:.3g}%) in {} blocks of {}, by {}\n{} as {} and {}: {:.3f} bytes a "
-      "number\n",
+      "{} of {} numbers ({:.3g}%) in {} blocks of {}, by {}\n{} as {} and {}",
       result.set.values.size(), result.set.count,
       100 * kept / static_cast<double>(result.set.count), result.set.blocks.size(), settings.block,
       to_string(settings.method), to_text(Bytes{static_cast<std::int64_t>(result.payload.size())}),
-      to_string(settings.values), to_string(settings.index),
-      static_cast<double>(result.payload.size()) / kept);
+      to_string(settings.values), to_string(settings.index));
+  if (const auto each = share_of(bytes, kept))
+    text += fmt::format(": {:.3f} bytes a number", *each);
+  text += '\n';
   if (const auto share = share_of(result.energy_kept, result.energy))
     text += fmt::format("{:.2f}% of the sum of squares\n", 100 * *share);
   return text;
 }
 
+void refuse_idle_options(const Options& options) {
+  const CompressArguments& typed = options.compress;
+  const std::pair<const char*, bool> idle[] = {
+      {"--method", !typed.method.empty()},     {"--keep", !typed.keep.empty()},
+      {"--block", !typed.block.empty()},       {"--values", !typed.values.empty()},
+      {"--index", !typed.index.empty()},       {"--seed", !typed.seed.empty()},
+      {"--residual", !typed.residual.empty()}, {"--residual-out", !typed.residual_out.empty()},
+      {"--state", !typed.state.empty()},       {"--list", typed.list},
+      {"--out", !options.out.empty()}};
+  for (const auto& [option, is_typed] : idle)
+    if (is_typed)
+      fail("{}: it has no effect with --decode (a payload says what it is). Leave it out.", option);
+}
+
+/// The numbers of a set, zeros between, without room for all: a few bytes may say that there are
+/// billions. Long stretches of zeros are skipped, which a file need not store.
+class DenseWriter {
+public:
+  explicit DenseWriter(std::ostream& out) : out_{out} {}
+
+  void write(const compress::SparseSet& set) {
+    compress::each_block(set, [&](std::size_t place, std::size_t at, std::size_t size) {
+      write_zeros(place);
+      write_bytes(out_, std::as_bytes(std::span{set.values}.subspan(at, size)));
+      next_ += size;
+    });
+    const auto count = static_cast<std::size_t>(set.count);
+    if (count == next_) return;
+    write_zeros(count - 1);  // a file ends where it was written last
+    write_bytes(out_, std::span{zeros_}.first(sizeof(float)));
+  }
+
+private:
+  static constexpr std::size_t kStretch = 1 << 14;
+
+  void write_zeros(std::size_t end) {
+    if (end - next_ < kStretch)
+      write_bytes(out_, std::span{zeros_}.first((end - next_) * sizeof(float)));
+    else
+      out_.seekp(static_cast<std::streamoff>(end * sizeof(float)));
+    next_ = end;
+  }
+
+  std::ostream& out_;
+  std::size_t next_ = 0;  ///< number to be written
+  std::vector<std::byte> zeros_ = std::vector<std::byte>(kStretch * sizeof(float));
+};
+
 Answer decode_command(const Options& options) {
+  refuse_idle_options(options);
   const std::string& file = options.compress.decode;
   const std::string& target = options.files.front();
   report::require_new_file(target);
   constexpr auto kMost = static_cast<std::size_t>(compress::kMostNumbers) * 9;
   const std::vector<std::byte> payload = read_bytes(file, kMost);
   const compress::SparseSet set = compress::decode(payload, {.source = file});
-  std::vector<float> dense(static_cast<std::size_t>(set.count));
-  compress::add_to(dense, set);
-  report::write_new_file(
-      target, [&](std::ostream& out) { write_bytes(out, std::as_bytes(std::span{dense})); });
+  report::write_new_file(target, [&](std::ostream& out) { DenseWriter{out}.write(set); });
   if (options.json) return {report::json_text(json_of(set, payload.size()))};
   return {fmt::format("{} of {} numbers, all others 0\n", set.values.size(), set.count)};
 }

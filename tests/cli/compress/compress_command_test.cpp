@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "cli/support.hpp"
 
@@ -100,6 +102,12 @@ TEST_F(CompressCommand, RefusesWhatIsNoGradient) {
   const Outcome nan = compress({bad, "--block", "1", "--keep", "50%"});
   EXPECT_EQ(nan.code, 2);
   EXPECT_THAT(nan.err, HasSubstr("bad.f32: number 2 is nan"));
+  const std::string left = write("left.f32", {0, 0, 0, HUGE_VALF, 0, 0, 0, 0});
+  EXPECT_THAT(compress({gradient_, "--residual", left}).err,
+              HasSubstr("left.f32: number 3 is inf"));
+  const std::string large = write("large.f32", {0, 3e38F});
+  EXPECT_THAT(compress({large, "--residual", large}).err,
+              HasSubstr("number 1 of their sum is inf"));
   EXPECT_THAT(compress({dir_.write("odd.f32", "12345")}).err, HasSubstr("5 bytes are no whole"));
   EXPECT_THAT(compress({dir_.write("empty.f32", "")}).err, HasSubstr("there is no number"));
   EXPECT_THAT(compress({dir_.path("none.f32")}).err, HasSubstr("it is missing"));
@@ -125,6 +133,63 @@ TEST_F(CompressCommand, RefusesAForeignPayload) {
   const Outcome run = compress({"--decode", payload, dir_.path("out.f32")});
   EXPECT_EQ(run.code, 2);
   EXPECT_THAT(run.err, HasSubstr("payload: "));
+}
+
+TEST_F(CompressCommand, SendsTheLargestNumbersAsFiniteOnes) {
+  const std::string gradient = write("largest.f32", std::vector<float>(64, 3.4e38F));
+  for (const char* values : {"bf16", "int8"}) {
+    const std::string payload = dir_.path(values), left = payload + ".left";
+    ASSERT_EQ(compress({gradient, "--keep", "25%", "--values", values, "--out", payload,
+                        "--residual-out", left})
+                  .code,
+              0);
+    const Outcome run = compress({"--decode", payload, payload + ".f32"});
+    ASSERT_EQ(run.code, 0) << run.err;
+    EXPECT_EQ(read(payload + ".f32")[0] + read(left)[0], 3.4e38F);
+  }
+}
+
+TEST_F(CompressCommand, SaysNothingOfANumberWhereNoneIsKept) {
+  const std::string state = dir_.path("state.json"), quiet = write("quiet.f32", {1, 0, 0, 0});
+  const std::vector<std::string> words{"compress", quiet, "--method", "threshold",
+                                       "--block",  "1",   "--state",  state};
+  ASSERT_EQ(longhaul_run(words).code, 0);
+  write("quiet.f32", {0, 0, 0, 0});
+  const Outcome run = longhaul_run(words);
+  EXPECT_THAT(run.out, HasSubstr("0 of 4 numbers"));
+  EXPECT_THAT(run.out, ::testing::Not(HasSubstr("inf")));
+}
+
+TEST_F(CompressCommand, DecodesAcrossLongStretchesOfZeros) {
+  std::vector<float> numbers(100'000);
+  for (const std::size_t at : {3U, 60'000U, 60'005U, 99'998U}) numbers[at] = static_cast<float>(at);
+  const std::string gradient = write("long.f32", numbers);
+  ASSERT_EQ(
+      compress({gradient, "--method", "topk", "--keep", "0.004%", "--out", dir_.path("long")}).code,
+      0);
+  ASSERT_EQ(compress({"--decode", dir_.path("long"), dir_.path("out.f32")}).code, 0);
+  EXPECT_EQ(read(dir_.path("out.f32")), numbers);
+}
+
+TEST_F(CompressCommand, DecodesAFewBytesWithoutRoomForAllNumbers) {
+  const std::string few = dir_.write("few", std::string{"LS\x02\x10\0\0\xff\xff\0\0\0\0", 12});
+  const Outcome run = compress({"--decode", few, dir_.path("out.f32")});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(std::filesystem::file_size(dir_.path("out.f32")), 4ULL * 0xffff'0000U);
+  struct stat kept {};
+  ASSERT_EQ(stat(dir_.path("out.f32").c_str(), &kept), 0);
+  EXPECT_LT(kept.st_blocks, 1000);  // of 512 bytes: on a disk that stores holes as such
+  rusage use{};
+  ASSERT_EQ(getrusage(RUSAGE_SELF, &use), 0);
+  EXPECT_LT(use.ru_maxrss, 2'000'000);  // KiB
+}
+
+TEST_F(CompressCommand, RefusesWhatDoesNothingBesideDecode) {
+  for (const char* option : {"--method", "--keep", "--block", "--values", "--index", "--seed",
+                             "--residual", "--residual-out", "--state", "--out"})
+    EXPECT_THAT(compress({"--decode", gradient_, dir_.path("out.f32"), option, "1"}).err,
+                HasSubstr(std::string{option} + ": it has no effect with --decode"));
+  EXPECT_EQ(compress({"--decode", gradient_, dir_.path("out.f32"), "--list"}).code, 2);
 }
 
 TEST_F(CompressCommand, RoundsToTheValuesThatTravel) {
