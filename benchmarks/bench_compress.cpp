@@ -1,5 +1,7 @@
 // What do compression and sparse steps cost a host? Times each kernel on one core, with cold caches
 // and other indices in every repetition, beside memcpy and a read-only pass of the same run.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -30,16 +32,28 @@ void declare(Arguments& arguments, harness::CompressCostOptions& options) {
        {harness::Shared::out, "write the record (.json); an existing file is refused"}});
 }
 
+void require_other_indices(const harness::KernelCost& cost) {
+  for (const auto& first : cost.first_blocks)
+    if (std::ranges::count(cost.first_blocks, first) > 1)
+      throw Error{fmt::format("{} had the same indices in two repetitions.", cost.name),
+                  ExitCode::answer_is_no};
+}
+
 /// A small run of everything, whose times no one looks at.
 void check() {
   harness::check_kernels();
   harness::CompressCostOptions small;
   small.count = 70'001;
-  small.repetitions = 1;
-  for (const harness::KernelCost& cost : harness::measure_kernels(small))
-    if (cost.seconds.size() != 1 || !(cost.seconds[0] > 0))
+  small.repetitions = 2;
+  std::size_t drawn = 0;
+  for (const harness::KernelCost& cost : harness::measure_kernels(small)) {
+    if (cost.seconds.size() != 2 || !(cost.seconds[0] > 0))
       throw Error{fmt::format("{} took no time (it did not run).", cost.name),
                   ExitCode::answer_is_no};
+    require_other_indices(cost);
+    drawn += cost.first_blocks.size();
+  }
+  LONGHAUL_ASSERT(drawn == 2 * 11, "{} repetitions had sets drawn", drawn);
   fmt::print("check: ok\n");
 }
 

@@ -45,6 +45,9 @@ struct KernelCost {
   std::vector<double> seconds;  ///< of each repetition
   double bytes = 0;             ///< read and written, of one repetition
   std::int64_t kept = 0;        ///< numbers that the last repetition kept or touched
+  /// Of each repetition, the first block of each set that was drawn for it; of none where it works
+  /// on all numbers.
+  std::vector<std::vector<std::uint32_t>> first_blocks;
   /// Medians of the same run: the least that reading, or copying, all numbers takes.
   double over_read = 0, over_copy = 0;
 };

@@ -60,11 +60,17 @@ private:
         .method = method, .keep = compress::parse_keep("--keep", options_.keep), .block = block};
   }
 
-  /// Fills the gradient anew before each repetition, which pushes everything else out of the
-  /// caches.
-  void time(const std::string& name, double bytes, const std::function<void()>& work) {
-    KernelCost cost{name, {}, bytes, 0, 0, 0};
+  /// Before each repetition `prepare` draws what is worked on, and the gradient is filled anew,
+  /// which pushes everything else out of the caches.
+  void time(const std::string& name, double bytes, const std::function<void()>& work,
+            const std::function<void()>& prepare = {}) {
+    KernelCost cost{name, {}, bytes, 0, {}, 0, 0};
     for (int i = 0; i < options_.repetitions; ++i) {
+      if (prepare) {
+        prepare();
+        std::vector<std::uint32_t>& first = cost.first_blocks.emplace_back();
+        for (const compress::SparseSet& set : sets_) first.push_back(set.blocks.front());
+      }
       gradient_.fill(options_.seed + 1000 * static_cast<std::uint64_t>(++fills_));
       cost.seconds.push_back(seconds_of(work));
     }
@@ -96,33 +102,45 @@ private:
     set_ = std::move(set);
   }
 
-  [[nodiscard]] std::vector<compress::SparseSet> random_sets(int block, std::size_t count) {
-    std::vector<compress::SparseSet> sets;
+  void draw_sets(int block, std::size_t count) {
+    sets_.clear();
     compress::Settings drawn = settings(Method::randomk, block);
     drawn.seed = options_.seed + static_cast<std::uint64_t>(++fills_);
     compress::Sparsifier sparsifier{drawn, options_.count};
     for (std::size_t i = 0; i < count; ++i)
-      sets.push_back(sparsifier.take_without_feedback(gradient_.all()));
-    return sets;
+      sets_.push_back(sparsifier.take_without_feedback(gradient_.all()));
+  }
+
+  /// Of the sets drawn.
+  [[nodiscard]] std::int64_t numbers_drawn() const {
+    std::int64_t numbers = 0;
+    for (const compress::SparseSet& set : sets_) numbers += std::ssize(set.values);
+    return numbers;
   }
 
   void wire() {
-    const std::vector<compress::SparseSet> sets = random_sets(16, 8);
-    const double kept = 4.0 * static_cast<double>(sets[0].values.size());
+    draw_sets(16, 1);
+    const double kept = 4.0 * static_cast<double>(numbers_drawn());
     std::vector<std::byte> payload;
     for (const auto values : {compress::ValueFormat::f32, compress::ValueFormat::bf16}) {
       const std::string as = std::string{" as gaps and "} + to_string(values);
-      time("encode" + as, 2 * kept, [&] {
-        payload = compress::encode(sets[0], compress::IndexFormat::gaps, values);
-        kept_ = static_cast<std::int64_t>(sets[0].values.size());
-      });
-      time("decode" + as, 2 * kept,
-           [&] { note(compress::decode(payload, {.source = "bench_compress"})); });
+      const auto encode = [&] {
+        payload = compress::encode(sets_[0], compress::IndexFormat::gaps, values);
+        kept_ = numbers_drawn();
+      };
+      time("encode" + as, 2 * kept, encode, [&] { draw_sets(16, 1); });
+      const auto decode = [&] { note(compress::decode(payload, {.source = "bench_compress"})); };
+      const auto prepare = [&] {
+        draw_sets(16, 1);
+        encode();
+      };
+      time("decode" + as, 2 * kept, decode, prepare);
     }
-    time("merge of 8 sets", 9 * kept, [&] {
-      note(compress::merge(sets));
-      kept_ = 8 * static_cast<std::int64_t>(sets[0].values.size());
-    });
+    const auto merge = [&] {
+      note(compress::merge(sets_));
+      kept_ = numbers_drawn();
+    };
+    time("merge of 8 sets", 9 * kept, merge, [&] { draw_sets(16, 8); });
   }
 
   void optimizers() {
@@ -138,19 +156,20 @@ private:
   void sparse_step(OptimizerRule rule, LazyUpdate lazy, int block) {
     const compress::OptimizerSettings how{.rule = rule, .lazy = lazy};
     compress::SparseOptimizer optimizer{how, options_.count, block};
-    constexpr std::size_t kBefore = 4;
-    const std::size_t count = kBefore + static_cast<std::size_t>(options_.repetitions);
-    const std::vector<compress::SparseSet> sets = random_sets(block, count);
-    std::size_t next = 0;
-    for (; next < kBefore; ++next) optimizer.step(second_.all(), sets[next], 0.01F);
+    const auto step = [&] {
+      optimizer.step(second_.all(), sets_[0], 0.01F);
+      kept_ = numbers_drawn();
+    };
+    constexpr int kBefore = 4;
+    for (int i = 0; i < kBefore; ++i) {
+      draw_sets(block, 1);
+      step();
+    }
     const double arrays = rule == OptimizerRule::adamw ? 7 : 5;
-    const double touched = 4.0 * static_cast<double>(sets[0].values.size());
+    const double touched = 4.0 * static_cast<double>(numbers_drawn());
     time(fmt::format("{} {}{}", to_string(rule), to_string(lazy),
                      block == 1 ? " of single numbers" : ""),
-         arrays * touched, [&] {
-           kept_ = static_cast<std::int64_t>(sets[next].values.size());
-           optimizer.step(second_.all(), sets[next++], 0.01F);
-         });
+         arrays * touched, step, [&] { draw_sets(block, 1); });
   }
 
   void dense_step(OptimizerRule rule) {
@@ -168,6 +187,7 @@ private:
   LargeNumbers gradient_, second_;
   double bytes_;
   std::vector<KernelCost> costs_;
+  std::vector<compress::SparseSet> sets_;  ///< drawn for a repetition
   compress::SparseSet set_;
   std::int64_t kept_ = 0;
   int fills_ = 0;
