@@ -35,7 +35,7 @@ CatchUp::CatchUp(const OptimizerSettings& settings)
       first_decay_{first_decay_of(settings)},
       reach_{reach_of(first_decay_)},
       from_(1),
-      kept_(1, 1.0) {
+      kept_(1) {
   powers_.resize(static_cast<std::size_t>(reach_) + 1, 1.0);
   for (std::size_t i = 1; i < powers_.size(); ++i) powers_[i] = powers_[i - 1] * first_decay_;
 }
@@ -74,20 +74,51 @@ void CatchUp::add_step(float learning_rate) {
   const double rate = static_cast<double>(adam ? adam_factors(settings_, steps_, learning_rate).rate
                                                : learning_rate);
   const double kept = adam ? static_cast<double>(1 - learning_rate * settings_.weight_decay) : 1.0;
-  kept_.push_back(kept_.back() * kept);
-  for (std::int64_t last = std::max<std::int64_t>(0, steps_ - reach_); last < steps_; ++last)
-    add_to(from_[static_cast<std::size_t>(last)], last, rate, kept);
+  kept_.push_back(kept_.back());
+  if (kept == 0)
+    zeroed_ = steps_;
+  else
+    kept_.back().multiply(kept);
+  for (std::int64_t last = std::max(forgotten_, steps_ - reach_); last < steps_; ++last)
+    add_to(from_[index_of(last)], last, rate, kept);
   from_.emplace_back();
 }
 
+void CatchUp::Product::multiply(double factor) {
+  int twos = 0;
+  number = std::frexp(number * factor, &twos);
+  exponent += twos;
+}
+
+void CatchUp::forget() {
+  forgotten_ = steps_;
+  from_.assign(1, {});
+  rates_.clear();
+  kept_.assign(1, {});
+}
+
+std::size_t CatchUp::index_of(std::int64_t step) const {
+  return static_cast<std::size_t>(step - forgotten_);
+}
+
+double CatchUp::weight_kept_since(std::int64_t last) const {
+  if (zeroed_ > last) return 0;
+  const Product& now = kept_.back();
+  const Product& then = kept_[index_of(last)];
+  constexpr std::int64_t kFar = 5000;  // twos; beyond any double
+  const auto twos = static_cast<int>(std::clamp(now.exponent - then.exponent, -kFar, kFar));
+  return std::ldexp(now.number / then.number, twos);
+}
+
 SkippedSteps CatchUp::since(std::int64_t last) const {
-  LONGHAUL_ASSERT(last >= 0 && last <= steps_, "step {} of {}", last, steps_);
+  LONGHAUL_ASSERT(last >= forgotten_ && last <= steps_, "step {} of {} to {}", last, forgotten_,
+                  steps_);
   SkippedSteps skipped;
   skipped.from = last;
   skipped.to = steps_;
   const std::int64_t count = steps_ - last;
   if (count == 0) return skipped;
-  const FromStep& from = from_[static_cast<std::size_t>(last)];
+  const FromStep& from = from_[index_of(last)];
   skipped.first_kept = count < static_cast<std::int64_t>(powers_.size())
                            ? static_cast<float>(powers_[static_cast<std::size_t>(count)])
                            : 0;
@@ -97,9 +128,8 @@ SkippedSteps CatchUp::since(std::int64_t last) const {
   }
   const auto beta2 = static_cast<double>(settings_.beta2);
   skipped.second_kept = static_cast<float>(std::pow(beta2, static_cast<double>(count)));
-  const auto kept_at = [&](std::int64_t step) { return kept_[static_cast<std::size_t>(step)]; };
-  skipped.weight_kept = static_cast<float>(kept_at(steps_) / kept_at(last));
-  const double later = kept_at(steps_) / kept_at(std::min(steps_, last + reach_));
+  skipped.weight_kept = static_cast<float>(weight_kept_since(last));
+  const double later = weight_kept_since(std::min(steps_, last + reach_));
   for (std::size_t p = 0; p < skipped.moments.size(); ++p)
     skipped.moments[p] = static_cast<float>(from.sums[p] * later);
   skipped.center =
@@ -110,7 +140,7 @@ SkippedSteps CatchUp::since(std::int64_t last) const {
 }
 
 AdamFactors CatchUp::factors(std::int64_t step) const {
-  return adam_factors(settings_, step, rates_[static_cast<std::size_t>(step - 1)]);
+  return adam_factors(settings_, step, rates_[index_of(step - 1)]);
 }
 
 }  // namespace longhaul::compress

@@ -29,8 +29,8 @@ struct SkippedSteps {
 /// steps costs a number the same. Momentum is a geometric sum. AdamW's steps at zero gradient are
 /// rate_s beta1^j m / (x r_s + epsilon), r_s = sqrt(beta2^j / (1 - beta2^s)): no closed form, but
 /// r_s changes little while beta1^j lasts, so that a series in r_s / c - 1 with six terms has an
-/// error below 1e-7 (of the first few steps it has not: those are played one by one). 64 bytes a
-/// step.
+/// error below 1e-7 (of the first few steps it has not: those are played one by one). 76 bytes a
+/// step, until they are forgotten.
 class CatchUp {
 public:
   explicit CatchUp(const OptimizerSettings& settings);
@@ -38,10 +38,16 @@ public:
   /// After each step, which had this learning rate.
   void add_step(float learning_rate);
   [[nodiscard]] std::int64_t steps() const { return steps_; }
+  /// Forgets the steps so far, which nothing may ask for again: every number is caught up.
+  void forget();
+  /// Before the first step that is held.
+  [[nodiscard]] std::int64_t forgotten() const { return forgotten_; }
   /// Of a number that step `last` touched (0: none did), at the end of the last step.
   [[nodiscard]] SkippedSteps since(std::int64_t last) const;
   /// Factors of one step that was taken.
   [[nodiscard]] AdamFactors factors(std::int64_t step) const;
+  /// Factor of a weight by its decay in the steps after `last`.
+  [[nodiscard]] double weight_kept_since(std::int64_t last) const;
   /// Steps after which a first moment has died away.
   [[nodiscard]] std::int64_t reach() const { return reach_; }
 
@@ -50,6 +56,14 @@ private:
     std::array<double, SkippedSteps::kTerms> sums{};
     double remainder = 0;  ///< bound of what the series leaves out
   };
+  /// A product of many factors: number x 2^exponent, the number from 0.5 to 1.
+  struct Product {
+    double number = 0.5;
+    std::int64_t exponent = 1;
+    void multiply(double factor);
+  };
+  static_assert(sizeof(FromStep) + sizeof(float) + sizeof(Product) == 76);  // a step's
+  [[nodiscard]] std::size_t index_of(std::int64_t step) const;
   void add_to(FromStep& from, std::int64_t last, double rate, double kept) const;
   [[nodiscard]] double spread(std::int64_t last, std::int64_t step) const;
 
@@ -57,9 +71,11 @@ private:
   double first_decay_;
   std::int64_t reach_;
   std::int64_t steps_ = 0;
-  std::vector<FromStep> from_;  ///< by the last step that touched a number
-  std::vector<float> rates_;    ///< of step 1, 2, ...
-  std::vector<double> kept_;    ///< weight after step 0, 1, ... by its decay alone
+  std::int64_t forgotten_ = 0;
+  std::vector<FromStep> from_;  ///< by the last step that touched a number, from `forgotten_` on
+  std::vector<float> rates_;    ///< of the steps after
+  std::vector<Product> kept_;   ///< weight after `forgotten_` and each step after, by its decay
+  std::int64_t zeroed_ = 0;  ///< the last step whose decay left nothing, which `kept_` leaves out
   std::vector<double> powers_;  ///< of the first decay
 };
 

@@ -70,8 +70,9 @@ void skip_by_steps(const StepRows& rows, const Row& row, std::size_t size,
   const auto beta2 = static_cast<double>(rows.settings.beta2);
   const auto epsilon = static_cast<double>(rows.settings.epsilon);
   const std::int64_t last = std::min(skipped.to, skipped.from + rows.skipped->reach());
+  const double later = rows.skipped->weight_kept_since(last);
   for (std::size_t i = 0; i < size; ++i) {
-    double weight = row.weights[i], first = row.first[i], second = row.second[i], kept = 1;
+    double weight = row.weights[i], first = row.first[i], second = row.second[i];
     for (std::int64_t step = skipped.from + 1; step <= last; ++step) {
       const AdamFactors factors = rows.skipped->factors(step);
       first *= beta1;
@@ -79,9 +80,8 @@ void skip_by_steps(const StepRows& rows, const Row& row, std::size_t size,
       const double root = std::sqrt(second) * static_cast<double>(factors.correction) + epsilon;
       weight = weight * static_cast<double>(factors.kept) -
                static_cast<double>(factors.rate) * first / root;
-      kept *= static_cast<double>(factors.kept);
     }
-    row.weights[i] = static_cast<float>(weight * static_cast<double>(skipped.weight_kept) / kept);
+    row.weights[i] = static_cast<float>(weight * later);
     row.first[i] *= skipped.first_kept;
     row.second[i] *= skipped.second_kept;
   }
@@ -186,14 +186,15 @@ LONGHAUL_TARGET_AVX512 void dense_avx512(const StepRows& rows, const Row& row, s
 void SkippedTable::start(const CatchUp& skipped) {
   skipped_ = &skipped;
   ++now_;
-  const auto steps = static_cast<std::size_t>(skipped.steps()) + 1;
+  first_ = static_cast<std::uint32_t>(skipped.forgotten());
+  const auto steps = static_cast<std::size_t>(skipped.steps() - skipped.forgotten()) + 1;
   stamps_.resize(steps);
   entries_.resize(steps);
 }
 
 const SkippedSteps& SkippedTable::computed(std::uint32_t last) {
-  stamps_[last] = now_;
-  return entries_[last] = skipped_->since(last);
+  stamps_[last - first_] = now_;
+  return entries_[last - first_] = skipped_->since(last);
 }
 
 void step_blocks(const StepRows& rows, const SparseSet& sum) {

@@ -8,21 +8,25 @@
 
 namespace longhaul::compress {
 
-/// What was skipped since each step, computed when it is first asked for after a step.
+/// What was skipped since each step, computed when it is first asked for after a step. 68 bytes a
+/// step that is held.
 class SkippedTable {
 public:
   /// Forgets what it holds: a step was taken.
   void start(const CatchUp& skipped);
   [[nodiscard]] const SkippedSteps& since(std::uint32_t last) {
-    return stamps_[last] == now_ ? entries_[last] : computed(last);
+    const std::uint32_t at = last - first_;
+    return stamps_[at] == now_ ? entries_[at] : computed(last);
   }
 
 private:
   const SkippedSteps& computed(std::uint32_t last);
 
   const CatchUp* skipped_ = nullptr;
+  static_assert(sizeof(SkippedSteps) + sizeof(std::uint32_t) == 68);
   std::uint32_t now_ = 0;
-  std::vector<std::uint32_t> stamps_;  ///< by step
+  std::uint32_t first_ = 0;            ///< the first step that is held
+  std::vector<std::uint32_t> stamps_;  ///< by step, from the first on
   std::vector<SkippedSteps> entries_;
 };
 

@@ -46,7 +46,7 @@ void SparseOptimizer::step(std::span<float> weights, const SparseSet& sum, float
   LONGHAUL_ASSERT(static_cast<std::int64_t>(weights.size()) == count_ && sum.count == count_ &&
                       sum.block == block_,
                   "{} weights, a sum of {} in blocks of {}", weights.size(), sum.count, sum.block);
-  StepRows rows = rows_of(settings_, skipped_.steps() + 1, learning_rate, weights, state_);
+  StepRows rows = rows_of(settings_, steps_ + 1, learning_rate, weights, state_);
   rows.scale = scale;
   rows.skipped = &skipped_;
   if (is_exact()) {
@@ -55,7 +55,10 @@ void SparseOptimizer::step(std::span<float> weights, const SparseSet& sum, float
     rows.table = &table_;
   }
   if (!sum.blocks.empty()) step_blocks(rows, sum);
+  ++steps_;
+  if (!is_exact()) return;
   skipped_.add_step(learning_rate);
+  if (held() == kMostHeld) catch_up(weights);
 }
 
 void SparseOptimizer::catch_up(std::span<float> weights) {
@@ -70,6 +73,7 @@ void SparseOptimizer::catch_up(std::span<float> weights) {
     catch_up_row(rows, place, size, table_.since(state_.last_step[block]));
     state_.last_step[block] = now;
   }
+  skipped_.forget();
 }
 
 void dense_step(const OptimizerSettings& settings, std::int64_t step, float learning_rate,

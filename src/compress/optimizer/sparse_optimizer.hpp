@@ -25,13 +25,19 @@ public:
   /// Of `count` weights in blocks of `block`. Throws Error where the settings cannot be.
   SparseOptimizer(const OptimizerSettings& settings, std::int64_t count, int block);
 
+  /// Exact: the most steps whose sums are held, 144 bytes each. After so many a step catches up
+  /// all weights, so that they can be forgotten.
+  static constexpr std::int64_t kMostHeld = 16'384;
+
   /// One step with `scale` times the sum (1 / replicas, of a sum of gradients).
   void step(std::span<float> weights, const SparseSet& sum, float learning_rate, float scale = 1);
   /// Exact: brings every weight and moment to the last step, as dense steps would have. Nothing of
   /// skip.
   void catch_up(std::span<float> weights);
 
-  [[nodiscard]] std::int64_t steps() const { return skipped_.steps(); }
+  [[nodiscard]] std::int64_t steps() const { return steps_; }
+  /// Steps whose sums are held now; none of skip.
+  [[nodiscard]] std::int64_t held() const { return skipped_.steps() - skipped_.forgotten(); }
   [[nodiscard]] const OptimizerState& state() const { return state_; }
 
 private:
@@ -41,7 +47,8 @@ private:
   std::int64_t count_;
   int block_;
   OptimizerState state_;
-  CatchUp skipped_;
+  std::int64_t steps_ = 0;
+  CatchUp skipped_;  ///< of exact alone
   SkippedTable table_;
 };
 

@@ -121,6 +121,59 @@ TEST(SparseOptimizer, ExactHoldsForOtherDecaysAndForSmallGradients) {
   EXPECT_LT(drift_of(heavy, 4, 600, 0.05).largest, 3e-5);
 }
 
+/// What a decay leaves of a weight in all steps is far below the least double, what it leaves in a
+/// few is not.
+TEST(SparseOptimizer, ExactOutlivesWhatADecayLeaves) {
+  for (const float decay : {50.0F, 95.0F, 100.0F, 120.0F}) {  // with the rate 0.01
+    OptimizerSettings settings{.rule = OptimizerRule::adamw, .lazy = LazyUpdate::exact};
+    settings.weight_decay = decay;
+    SparseOptimizer optimizer{settings, 3, 1};
+    std::vector<float> weights(3, 1);
+    std::vector<DenseWeight> dense(3, {1, 0, 0});
+    for (int t = 1; t <= 4000; ++t) {
+      const bool now[] = {true, t % 600 > 597, t == 7 || t == 3990};
+      SparseSet sum{3, 1, {}, {}};
+      for (std::uint32_t i = 0; i < 3; ++i) {
+        if (now[i]) sum.blocks.push_back(i);
+        if (now[i]) sum.values.push_back(1);
+        dense[i].step(settings, t, static_cast<double>(0.01F), now[i] ? 1 : 0);
+      }
+      optimizer.step(weights, sum, 0.01F);
+    }
+    optimizer.catch_up(weights);
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(weights[i], dense[i].weight, 1e-6) << decay << " weight " << i;
+  }
+}
+
+TEST(SparseOptimizer, HoldsNoMoreStepsThanItSays) {
+  const OptimizerSettings exact{.lazy = LazyUpdate::exact, .momentum = 0.5F};
+  const OptimizerSettings skip{.rule = OptimizerRule::adamw};
+  SparseOptimizer exact_one{exact, 2, 1}, skips{skip, 2, 1};
+  std::vector<float> weights(2), dense(2), others(2);
+  OptimizerState state = fresh_state(exact, 2, 1);
+  std::int64_t most = 0;
+  for (int t = 1; t <= 40'000; ++t) {
+    const std::vector<float> gradient{t % 700 == 0 ? 1.0F : 0, t == 3 ? 1.0F : 0};
+    SparseSet sum{2, 1, {}, {}};
+    for (std::uint32_t i = 0; i < 2; ++i)
+      if (gradient[i] != 0) {
+        sum.blocks.push_back(i);
+        sum.values.push_back(1);
+      }
+    exact_one.step(weights, sum, 0.01F);
+    skips.step(others, sum, 0.01F);
+    dense_step(exact, t, 0.01F, dense, gradient, state);
+    most = std::max(most, exact_one.held());
+    ASSERT_EQ(skips.held(), 0);
+  }
+  EXPECT_EQ(most, SparseOptimizer::kMostHeld - 1);
+  EXPECT_EQ(exact_one.steps(), 40'000);
+  exact_one.catch_up(weights);
+  EXPECT_NEAR(weights[0], dense[0], 1e-5 * std::fabs(static_cast<double>(dense[0])));
+  EXPECT_FLOAT_EQ(weights[1], dense[1]);
+}
+
 TEST(SparseOptimizer, SkipAndExactDifferUnlessAllIsThere) {
   OptimizerSettings settings{.rule = OptimizerRule::adamw};
   EXPECT_GT(drift_of(settings, 4, 60, 0.1).largest, 1e-2);
