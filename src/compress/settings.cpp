@@ -1,30 +1,25 @@
 #include "compress/settings.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.hpp"
-#include "base/program/arguments.hpp"
+#include "base/kept_share.hpp"
 
 namespace longhaul::compress {
 
 double parse_keep(std::string_view what, std::string_view text) {
-  const bool percent = text.ends_with('%');
-  const std::string number{percent ? text.substr(0, text.size() - 1) : text};
-  const std::optional<double> value = read_double(number);
-  if (!value || !std::isfinite(*value))
-    fail("{}: \"{}\" is no share. Give one, as in 1% or 0.01.", what, text);
-  const double keep = percent ? *value / 100 : *value;
-  if (!(keep > 0 && keep <= 1))
+  const std::optional<double> keep = kept_share_in(text);
+  if (!keep) fail("{}: \"{}\" is no share. Give one, as in 1% or 0.01.", what, text);
+  if (!is_kept_share(*keep))
     fail("{}: {} is not above 0 and at most 100%. Give another, as in 1%.", what, text);
-  return keep;
+  return *keep;
 }
 
 void check(const Settings& settings) {
-  if (!(settings.keep > 0 && settings.keep <= 1))
+  if (!is_kept_share(settings.keep))
     fail("keep is {} (a share of the numbers). Give one above 0 and at most 1.", settings.keep);
   const int block = settings.block;
-  if (block != 1 && block != 2 && block != 4 && block != 8 && block != 16)
+  if (!is_kept_block(block))
     fail("block is {} (numbers that are kept together). Give 1, 2, 4, 8 or 16.", block);
   if (settings.method == Method::topk && block != 1)
     fail("topk keeps single numbers (block is {}). Leave the block out, or take method block.",

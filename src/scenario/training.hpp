@@ -73,7 +73,7 @@ LONGHAUL_LISTED_ENUM(KeptShare, LONGHAUL_KEPT_SHARES);
 struct GradientCompression {
   CompressMethod method = CompressMethod::block;
   double keep = 0.01;  ///< of the numbers of a part, above 0, at most 1
-  int block = 16;      ///< numbers of a block: 1, 4, 8 or 16
+  int block = 16;      ///< numbers of a block: 1, 2, 4, 8 or 16
   bool feedback = true;
   SetValues values = SetValues::f32;
   SetIndex index = SetIndex::coo32;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/kept_share.hpp"
 #include "compress/wire/values.hpp"
 #include "compress/wire/wire.hpp"
 
@@ -64,9 +65,7 @@ private:
     set_.block = std::to_integer<int>(header[3]);
     set_.count = number_at<std::uint32_t>(header + 4);
     kept_ = number_at<std::uint32_t>(header + 8);
-    if (set_.block != 1 && set_.block != 2 && set_.block != 4 && set_.block != 8 &&
-        set_.block != 16)
-      refuse("there are no blocks of {}", set_.block);
+    if (!is_kept_block(set_.block)) refuse("there are no blocks of {}", set_.block);
     if (set_.count > kMostNumbers) refuse("it is of {} numbers", set_.count);
     if (expected_.count >= 0 && set_.count != expected_.count)
       refuse("it is of {} numbers instead of {}", set_.count, expected_.count);

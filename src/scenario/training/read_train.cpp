@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/index.hpp"
+#include "base/kept_share.hpp"
 #include "base/suggest.hpp"
 #include "scenario/files/embedded_files.hpp"
 #include "scenario/training/training_presets.hpp"
@@ -21,24 +22,19 @@ int read_int(const Field& field, std::int64_t low, std::int64_t high) {
   return static_cast<int>(read_integer(field, low, high));
 }
 
-/// A share of the whole, as 0.01 or "1%".
-double read_share(const Field& field) {
+/// A share of the numbers, as 0.01 or "1%".
+double read_kept_share(const Field& field) {
   double share = 0;
   if (field.node->kind == ConfigNode::Kind::text) {
-    const std::string& text = field.node->text;
-    std::size_t end = 0;
-    try {
-      share = std::stod(text, &end) / 100;
-    } catch (const std::exception&) {
-      end = 0;
-    }
-    if (end == 0 || text.substr(end) != "%")
+    const std::optional<double> read = kept_share_in(field.node->text);
+    if (!read)
       fail_at(field.node->place, "{} = \"{}\" is no share. Write \"1%\", or 0.01.", field.path,
-              shown(text));
+              shown(field.node->text));
+    share = *read;
   } else {
     share = read_number(field, -1e300, 1e300);
   }
-  if (!(share > 0 && share <= 1))
+  if (!is_kept_share(share))
     fail_at(field.node->place,
             "{} = {} is out of range (more than none of the numbers are kept, at most all). Write "
             "\"1%\", say.",
@@ -89,7 +85,7 @@ GradientCompression read_compress(const ConfigNode& table) {
   GradientCompression compress;
   if (const auto field = section.find("method"))
     compress.method = read_choice<CompressMethod>(*field);
-  if (const auto field = section.find("keep")) compress.keep = read_share(*field);
+  if (const auto field = section.find("keep")) compress.keep = read_kept_share(*field);
   if (const auto field = section.find("feedback")) compress.feedback = read_boolean(*field);
   if (const auto field = section.find("values")) compress.values = read_choice<SetValues>(*field);
   if (const auto field = section.find("index")) compress.index = read_choice<SetIndex>(*field);
@@ -98,9 +94,9 @@ GradientCompression read_compress(const ConfigNode& table) {
   if (const auto field = section.find("share")) compress.share = read_choice<KeptShare>(*field);
   if (const auto field = section.find("block")) {
     compress.block = read_int(*field, 1, 16);
-    if (compress.block != 1 && compress.block != 4 && compress.block != 8 && compress.block != 16)
-      fail_at(field->node->place, "{} = {} is no size of a block. Use 1, 4, 8 or 16.", field->path,
-              compress.block);
+    if (!is_kept_block(compress.block))
+      fail_at(field->node->place, "{} = {} is no size of a block. Use 1, 2, 4, 8 or 16.",
+              field->path, compress.block);
   }
   return compress;
 }

@@ -126,11 +126,13 @@ TEST(ReadTrain, RefusesBelowItsTables) {
   };
   for (const char* value : {"0", "1.01", "-0.5", "\"0%\"", "\"101%\""})
     EXPECT_THAT(keep(value), HasSubstr("at most all")) << value;
-  for (const char* value : {"\"1\"", "\"%\"", "\"one%\"", "\"1 %\""})
+  for (const char* value : {"\"%\"", "\"one%\"", "\"1 %\"", "\" 1%\"", "\"nan%\"", "\"0x1%\""})
     EXPECT_THAT(keep(value), HasSubstr("is no share")) << value;
-  EXPECT_EQ(keep("1"), "accepted");
-  EXPECT_EQ(keep("\"100%\""), "accepted");
-  EXPECT_THAT(said("[train.compress]\nblock = 2"), HasSubstr("Use 1, 4, 8 or 16."));
+  for (const char* value : {"1", "\"100%\"", "\"0.25\"", "\"1e-3\""})
+    EXPECT_EQ(keep(value), "accepted") << value;
+  EXPECT_THAT(said("[train.compress]\nblock = 3"), HasSubstr("Use 1, 2, 4, 8 or 16."));
+  for (const char* block : {"1", "2", "4", "8", "16"})
+    EXPECT_EQ(said("[train.compress]\nblock = " + std::string{block}), "accepted");
   EXPECT_THAT(said("[train.compress]\nmethod = \"top-k\""), HasSubstr("Did you mean \"topk\"?"));
   EXPECT_THAT(said("[train.compress]\nfeed = 2"), HasSubstr("(in train.compress)"));
   EXPECT_THAT(said("[train.costs]\nmerge = [\"1ms\", \"2ms\"]"),
