@@ -111,8 +111,9 @@ ordered_json schedules_json() {
 
 ordered_json overlaps_json() {
   ordered_json json = ordered_json::array();
-  for (const collective::Overlap& overlap : collective::overlaps())
-    json.push_back({{"name", overlap.name}, {"summary", overlap.summary}});
+  for (const auto list : {collective::overlaps(), collective::searched_overlaps()})
+    for (const collective::Overlap& overlap : list)
+      json.push_back({{"name", overlap.name}, {"summary", overlap.summary}});
   return json;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "collective/overlap/overlaps.hpp"
 #include "schedule/generators/generate.hpp"
 
 namespace longhaul::test {
@@ -21,6 +22,13 @@ TEST(PresetsCommand, ListsModelsLinksAndSchedules) {
     EXPECT_EQ(answer["schedules"][i]["name"], schedule::static_schedule_names()[i]);
     EXPECT_NE(answer["schedules"][i]["summary"], "");
   }
+}
+
+TEST(PresetsCommand, ListsEveryOverlapThoseThatAreSearchedToo) {
+  const auto answer = longhaul_run({"presets", "--json"}).json();
+  std::vector<std::string> names;
+  for (const auto& overlap : answer["overlaps"]) names.push_back(overlap["name"]);
+  EXPECT_EQ(names, collective::overlap_names());
 }
 
 }  // namespace

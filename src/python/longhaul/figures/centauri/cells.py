@@ -32,22 +32,15 @@ class Cell:
     options: tuple = ()  # of `simulate`, for those that search: --allow, --rules
 
 
-def known():
-    """Names that this build's `longhaul presets` lists."""
-    record = json.loads(tools.run([tools.binary("longhaul"), "presets", "--json"]))
-    return tuple(entry["name"] for entry in record["overlaps"])
-
-
 def add_arguments(parser, overlaps):
     parser.add_argument("--simulate", action="store_true", help="simulated (always so)")
     parser.add_argument("--overlaps", metavar="LIST", default=",".join(overlaps),
-                        help="rows, those that this build has; default: %(default)s")
+                        help="rows; default: %(default)s")
 
 
 def wanted(options):
-    """The overlaps of --overlaps that this build has."""
-    has = known()
-    return tuple(name for name in options.overlaps.split(",") if name in has)
+    """The overlaps of --overlaps."""
+    return tuple(options.overlaps.split(","))
 
 
 def ask(cell, overlaps):

@@ -17,7 +17,7 @@ BATCHES = (1, 4)
 
 
 def add_arguments(parser):
-    cells.add_arguments(parser, ("serial", "megatron"))
+    cells.add_arguments(parser, ("serial", "megatron", "centauri"))
 
 
 def draw(options):
