@@ -38,7 +38,8 @@ TimeRanges intersection(const TimeRanges& a, const TimeRanges& b) {
   return both;
 }
 
-/// The shortest and longest stage of the file's prompts; of chunks, of what passes may take.
+/// The shortest and longest stage of the file's prompts; of chunks, of shared passes and behind a
+/// prefix that is there already, of what passes may take.
 struct StageRange {
   Duration shortest = Duration::max(), longest{};
 };
@@ -54,7 +55,8 @@ StageRange stage_range(std::size_t model, const std::vector<Served>& served,
   };
   for (const Request& request : file)
     if (served_index(request, served) == model) add(request.tokens);
-  if (own.chunk > 0 || own.batch > 1) range.shortest = *own.time(1) / own.stages;
+  if (own.chunk > 0 || own.batch > 1 || own.prefix_cache > Bytes{})
+    range.shortest = *own.time(1) / own.stages;
   return range;
 }
 
