@@ -167,14 +167,15 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   asked.whole = *pass_time(served.model, {&part, 1});
   for (const Pipeline& pipeline : served.serving.pipelines)
     for (const std::int32_t rank : pipeline.ranks) {
-      free_.forget(rank, asked.from);
-      if (means_.memory) means_.memory->forget(rank, asked.from);
+      // A request from nearby that comes later may be there before this one.
+      free_.forget(rank, request.arrival);
+      if (means_.memory) means_.memory->forget(rank, request.arrival);
     }
   if (!could_hold(index, asked)) return refuse(RefusalReason::too_long);
   decision.lacks = lacking_memory(asked);
   if (decision.lacks > Bytes{}) return refuse(RefusalReason::memory);
   if (served.model.decode) {
-    const auto rank = free_decode_rank(served.model, asked.from);
+    const auto rank = free_decode_rank(served.model, request.arrival, asked.from);
     if (!rank) return refuse(RefusalReason::decode);
     decision.decode_rank = *rank;
   }

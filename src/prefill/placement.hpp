@@ -131,7 +131,7 @@ private:
   [[nodiscard]] Bytes lacking_memory(const Asked& asked) const;
   [[nodiscard]] bool could_hold(std::size_t model, const Asked& asked);
   [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,
-                                                             Duration from);
+                                                             Duration arrival, Duration from);
   [[nodiscard]] Decision answer(const Request& request, Duration network,
                                 std::optional<Choice>& choice, Asked& asked);
   void take(const Asked& asked, const Choice& choice);

@@ -74,13 +74,19 @@ std::optional<Controller::Choice> Controller::choose_within_memory(Asked asked) 
   return std::nullopt;
 }
 
-std::optional<std::int32_t> Controller::free_decode_rank(const ServedModel& model, Duration from) {
+/// The decode rank that has the most places free at `from`; no later request arrives before this
+/// one.
+std::optional<std::int32_t> Controller::free_decode_rank(const ServedModel& model, Duration arrival,
+                                                         Duration from) {
   std::optional<std::int32_t> best;
+  std::ptrdiff_t least = model.decode->slots;
   for (std::size_t rank = 0; rank < decoding_.size(); ++rank) {
-    std::erase_if(decoding_[rank], [&](Duration until) { return until <= from; });
-    if (std::ssize(decoding_[rank]) >= model.decode->slots) continue;
-    if (!best || decoding_[rank].size() < decoding_[at(*best)].size())
-      best = static_cast<std::int32_t>(rank);
+    std::erase_if(decoding_[rank], [&](Duration until) { return until <= arrival; });
+    const auto taken = std::ranges::count_if(decoding_[rank],
+                                             [&](Duration until) { return until > from; });
+    if (taken >= least) continue;
+    best = static_cast<std::int32_t>(rank);
+    least = taken;
   }
   return best;
 }

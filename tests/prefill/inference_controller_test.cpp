@@ -106,6 +106,24 @@ TEST(Decode, PlacesAtDecodeRanksRunOut) {
   EXPECT_FALSE(controller.decide({2, 310ms, 100}).refused.has_value());
 }
 
+TEST(Decode, ARequestFromAfarLeavesThePlacesOfThePresentTaken) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}, .slots = 2, .first_token = 5ms};
+  const Scenario scenario = serving_scenario(2, 1, model);
+  ControllerMeans means;
+  means.link.emplace(900ms, std::vector<std::vector<InterfaceHold>>(2));
+  means.decode_ranks = 1;
+  Controller controller{find_bubbles(gpipe_rows(), 2),
+                        served_models(scenario, 1),
+                        PlacementPolicy::earliest,
+                        {},
+                        means};
+  EXPECT_EQ(controller.decide({0, 200ms, 50}).end, 250ms);
+  EXPECT_EQ(controller.decide({1, 200ms, 50}).end, 300ms);
+  EXPECT_EQ(controller.decide({2, 210ms, 50}, 400ms).start, 410ms) << "both are free by then";
+  EXPECT_EQ(controller.decide({3, 220ms, 50}).refused, RefusalReason::decode);
+}
+
 TEST(PrefixCache, KeepsTheLatestBlocks) {
   PrefixCache cache{3};
   cache.keep({1, 2, 3}, 3 * 512, 10ns);

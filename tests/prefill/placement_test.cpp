@@ -106,16 +106,16 @@ public:
   }
 
   /// Pipeline and start; {-1, -1}: refused.
-  std::pair<int, std::int64_t> place(const Request& request) {
+  std::pair<int, std::int64_t> place(const Request& request, std::int64_t network) {
     const std::int64_t whole = model_.time(request.tokens)->count();
     const int groups = scenario_.parallel.replicas / cell_ / model_.stages;
     const int pipelines = groups * cell_ * scenario_.parallel.stages;
-    for (std::int64_t start = request.arrival.count(); start < kLast; ++start)
+    for (std::int64_t start = request.arrival.count() + network / 2; start < kLast; ++start)
       for (int pipeline = 0; pipeline < pipelines; ++pipeline)
         if (fits(pipeline, start, whole, false)) {
           const std::int64_t end = start + whole + (model_.stages - 1) * model_.hop.count();
-          if (model_.slo_ttft && end - request.arrival.count() > model_.slo_ttft->count())
-            return {-1, -1};
+          const std::int64_t ttft = end + network / 2 - request.arrival.count();
+          if (model_.slo_ttft && ttft > model_.slo_ttft->count()) return {-1, -1};
           (void)fits(pipeline, start, whole, true);
           return {pipeline, start};
         }
@@ -170,12 +170,14 @@ TEST(Placement, EarliestIsWhatAnOracleFindsNanosecondByNanosecond) {
     Oracle oracle{rows, scenario, cell};
     Controller controller{find_bubbles(rows, scenario.ranks()), served_models(scenario, cell),
                           PlacementPolicy::earliest};
+    const std::int64_t farthest = random.between(0, 1) * 60;
     Duration arrival{};
     for (std::int64_t id = 0; id < 12; ++id) {
       arrival += Duration{random.between(0, 9)};
       const Request request{id, arrival, random.between(3, 8)};  // 1 ns a stage at least
-      const auto [pipeline, start] = oracle.place(request);
-      const Decision decision = controller.decide(request);
+      const std::int64_t network = random.between(0, farthest);
+      const auto [pipeline, start] = oracle.place(request, network);
+      const Decision decision = controller.decide(request, Duration{network});
       ++compared;
       of_several_stages += degree > 1 && pipeline >= 0;
       refused += pipeline < 0;
