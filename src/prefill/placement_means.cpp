@@ -12,7 +12,7 @@ Bytes kv_of_pass(const ServedModel& model, std::int64_t tokens, int stage) {
   return layer * layers_of_stage(model, stage);
 }
 
-constexpr int kMostRounds = 16;
+constexpr int kStepsOfPeriod = 16;
 
 }  // namespace
 
@@ -48,17 +48,19 @@ Bytes Controller::lacking_memory(const Asked& asked) const {
 }
 
 /// The best choice that memory allows: pipelines whose memory is taken at that time are left out,
-/// and where all are, the request waits for the first release.
+/// and where all are, the request waits for the first release, as often as it takes: each is later
+/// than the one before. Where nothing is held any more it goes on through a period, and then ends.
 std::optional<Controller::Choice> Controller::choose_within_memory(Asked asked) {
   const auto& pipelines = asked.served->serving.pipelines;
-  for (int round = 0; round < kMostRounds; ++round) {
+  bool waited = false;
+  for (int steps = 0; steps < kStepsOfPeriod;) {
     std::vector<bool> without;
     std::optional<Duration> release;
     for (;;) {
       auto choice = choose(asked, without);
       if (!choice) break;
       if (has_memory(asked, *choice)) {
-        choice->waited_for_memory = round > 0 || !without.empty();
+        choice->waited_for_memory = waited || !without.empty();
         return choice;
       }
       without.resize(pipelines.size());
@@ -69,7 +71,9 @@ std::optional<Controller::Choice> Controller::choose_within_memory(Asked asked) 
     }
     // Training's own activations may be what is in the way: later in the iteration they are less.
     if (without.empty()) return std::nullopt;
-    asked.from = release.value_or(asked.from + free_.period() / kMostRounds);
+    asked.from = release.value_or(asked.from + free_.period() / kStepsOfPeriod);
+    steps += release ? 0 : 1;
+    waited = true;
   }
   return std::nullopt;
 }

@@ -54,6 +54,30 @@ TEST(MemoryOverTime, APromptWaitsForAnothersRelease) {
   EXPECT_EQ(refused.lacks, Bytes{1});
 }
 
+// Keys and values leave within 1.28 s of each prompt: they hold the memory far beyond its end.
+TEST(MemoryOverTime, APromptWaitsForAsManyReleasesAsItTakes) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{80e3}};
+  const Scenario scenario = serving_scenario(1, 1, model);
+  const IterationBubbles iteration =
+      find_bubbles({{block_row(0, 0, 0ms, 1ms), block_row(0, 1, 999ms, 1s)}}, 1);
+  ControllerMeans means;
+  means.memory.emplace(iteration.period, std::vector<std::vector<FreeMemoryStep>>{
+                                             {{0ns, prompt_memory(model, 100, 100, 0)}}});
+  means.link.emplace(iteration.period, std::vector<std::vector<InterfaceHold>>(1));
+  means.decode_ranks = 1;
+  Controller controller{
+      iteration, served_models(scenario, 1), PlacementPolicy::earliest, {}, means};
+  Duration last{};
+  for (std::int64_t id = 0; id < 40; ++id) {
+    const Decision decision = controller.decide({id, 1ms, 100});
+    ASSERT_EQ(decision.refused, std::nullopt) << id;
+    EXPECT_EQ(decision.waited_for_memory, id > 0);
+    EXPECT_GE(decision.start, last);
+    last = decision.end + decision.kv;
+  }
+}
+
 TEST(KvLink, LayersLeaveWhileLaterOnesCompute) {
   DecodeLink link;
   link.rate = Bandwidth{8e9};  // a byte a ns
