@@ -86,8 +86,8 @@ std::optional<std::int32_t> Controller::free_decode_rank(const ServedModel& mode
   std::ptrdiff_t least = model.decode->slots;
   for (std::size_t rank = 0; rank < decoding_.size(); ++rank) {
     std::erase_if(decoding_[rank], [&](Duration until) { return until <= arrival; });
-    const auto taken = std::ranges::count_if(decoding_[rank],
-                                             [&](Duration until) { return until > from; });
+    const auto taken =
+        std::ranges::count_if(decoding_[rank], [&](Duration until) { return until > from; });
     if (taken >= least) continue;
     best = static_cast<std::int32_t>(rank);
     least = taken;

@@ -89,6 +89,25 @@ TEST(KvLink, LayersLeaveWhileLaterOnesCompute) {
   EXPECT_EQ(end_of(KvSending::whole), 1400ns);
 }
 
+TEST(KvLink, ASliceWaitsForAllMessagesThatOneHeldBack) {
+  DecodeLink link;
+  link.rate = Bandwidth{8e9};
+  link.slice = Bytes{100};
+  KvLink interface {
+    10'000ns, {
+      {
+        {50ns, 200ns, 7}, { 230ns, 300ns, 8 }
+      }
+    }
+  };
+  // Until 100 the slice; until 250 the first message, and the second, 20 ns late, until 320.
+  EXPECT_EQ(interface.send(0, {{0ns, Bytes{200}}}, link), 420ns);
+  ASSERT_EQ(interface.waits().size(), 2U);
+  EXPECT_EQ(interface.waits()[1].op, 8);
+  EXPECT_EQ(interface.waits()[1].waited, 20ns);
+  EXPECT_EQ(interface.waited(), 70ns);
+}
+
 TEST(KvLink, AMessageOfTrainingWaitsForOneSliceAtMost) {
   DecodeLink link;
   link.rate = Bandwidth{8e9};
@@ -101,7 +120,7 @@ TEST(KvLink, AMessageOfTrainingWaitsForOneSliceAtMost) {
     }
   };
   // Slices from 0; the message of 250 ns waits for the third until 300, and then passes first.
-  EXPECT_EQ(interface.send(0, {{0ns, Bytes{500}}}, link), 500ns + 0ns);
+  EXPECT_EQ(interface.send(0, {{0ns, Bytes{500}}}, link), 550ns);
   ASSERT_EQ(interface.waits().size(), 1U);
   EXPECT_EQ(interface.waits()[0].op, 7);
   EXPECT_EQ(interface.waited(), 50ns);

@@ -7,12 +7,32 @@
 namespace longhaul::prefill {
 
 KvLink::KvLink(Duration period, std::vector<std::vector<InterfaceHold>> holds)
-    : period_{period}, holds_{std::move(holds)}, free_(holds_.size()) {}
+    : period_{period}, holds_{std::move(holds)}, free_(holds_.size()), blocked_(holds_.size()) {}
+
+/// The message of a hold gets ready before a slice ends at `until`: it passes then, and those
+/// behind it that come meanwhile.
+void KvLink::hold_back(std::int32_t rank, std::size_t hold, std::int64_t iteration,
+                       Duration until) {
+  const auto& holds = holds_[at(rank)];
+  Duration& blocked = blocked_[at(rank)] = until;
+  for (std::size_t behind = 0; behind < holds.size(); ++behind) {
+    const InterfaceHold& next = holds[hold];
+    const Duration waits = blocked - (period_ * iteration + next.start);
+    if (waits <= Duration{}) return;
+    waits_.push_back({iteration, next.op, waits});
+    waited_ += waits;
+    blocked += next.end - next.start;
+    if (++hold < holds.size()) continue;
+    hold = 0;
+    ++iteration;
+  }
+}
 
 /// The end of a slice that may leave from `from` on, on an interface that training holds first.
 Duration KvLink::send_slice(std::int32_t rank, Duration from, Duration length) {
   const auto& holds = holds_[at(rank)];
   if (holds.empty() || period_ <= Duration{}) return from + length;
+  from = std::max(from, blocked_[at(rank)]);
   std::int64_t iteration = from / period_;
   auto hold =
       std::ranges::upper_bound(holds, from - period_ * iteration, {}, &InterfaceHold::start);
@@ -28,10 +48,8 @@ Duration KvLink::send_slice(std::int32_t rank, Duration from, Duration length) {
     }
     const Duration next = period_ * iteration + hold->start;
     if (next > start) {
-      if (next < start + length) {
-        waits_.push_back({iteration, hold->op, start + length - next});
-        waited_ += start + length - next;
-      }
+      if (next < start + length)
+        hold_back(rank, static_cast<std::size_t>(hold - holds.begin()), iteration, start + length);
       return start + length;
     }
     start = std::max(start, period_ * iteration + hold->end);

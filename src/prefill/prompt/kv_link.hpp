@@ -34,8 +34,8 @@ struct ReadyBytes {
 };
 
 /// The interfaces of the GPUs inside their datacenters. Keys and values pass in slices of low
-/// priority: none starts while a message of training holds the interface, and such a message waits
-/// for the end of a slice at most.
+/// priority: none starts while a message of training holds the interface, or waits for it, and such
+/// a message waits for the end of a slice at most.
 class KvLink {
 public:
   /// Messages of training by GPU, by start, that do not overlap.
@@ -51,10 +51,12 @@ public:
 
 private:
   [[nodiscard]] Duration send_slice(std::int32_t rank, Duration from, Duration length);
+  void hold_back(std::int32_t rank, std::size_t hold, std::int64_t iteration, Duration until);
 
   Duration period_;
   std::vector<std::vector<InterfaceHold>> holds_;
-  std::vector<Duration> free_;  ///< by GPU: when the last slice has left
+  std::vector<Duration> free_;     ///< by GPU: when the last slice has left
+  std::vector<Duration> blocked_;  ///< by GPU: when the messages have left that it held back
   std::vector<KvWait> waits_;
   Duration waited_{};
 };
