@@ -18,7 +18,7 @@ std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
                                       const std::vector<Served>& served,
                                       const std::vector<Request>& file, PlacementPolicy policy,
                                       const BacklogOptions& options) {
-  Controller controller{iteration, served, policy, {false, options.iterations}};
+  Controller controller{iteration, served, policy, {false, options.iterations, options.apart}};
   EndlessFile requests{file};
   std::priority_queue<Duration, std::vector<Duration>, std::greater<>> starts;
   std::vector<Decision> decisions;

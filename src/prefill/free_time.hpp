@@ -12,6 +12,7 @@ namespace longhaul::prefill {
 struct FillRange {
   bool from_zero = true;  ///< a bubble around the begin of iteration 0 is cut there; else unused
   std::int64_t iterations = std::int64_t{1} << 40;
+  bool apart = false;  ///< something else runs between them: no pass goes over the end of one
 };
 
 /// When each GPU is free, over many iterations: its bubbles, less what was placed in them. Bubbles
@@ -37,6 +38,13 @@ public:
   void take(std::int32_t rank, Duration start, Duration length);
 
   [[nodiscard]] Duration period() const { return period_; }
+  /// Where a pass of [start, end) goes over the end of an iteration that it must not leave: that
+  /// end, from which on it is to be looked for again. Otherwise `start`.
+  [[nodiscard]] Duration inside_iteration(Duration start, Duration end) const {
+    if (!range_.apart || period_ <= Duration{}) return start;
+    const Duration next = period_ * (start / period_ + 1);
+    return end > next ? next : start;
+  }
   /// The end of all that was placed.
   [[nodiscard]] Duration last_end() const { return last_end_; }
 

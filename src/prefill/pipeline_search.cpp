@@ -88,7 +88,8 @@ Duration stage_offset(const ServedModel& model, Duration whole, int stage) {
 }
 
 /// All stages fit only later and later: each asks its GPU, and where it starts later than the
-/// stages before it allow, all begin anew from there. The least fixed point is the earliest start.
+/// stages before it allow, all begin anew from there. The least fixed point is the earliest start;
+/// where it would go over the end of an iteration that it must not leave, all begin anew from that.
 std::optional<Duration> earliest_pass(FreeTime& free, const ServedModel& model,
                                       const Pipeline& pipeline, Duration whole, Duration from,
                                       Duration limit) {
@@ -106,6 +107,11 @@ std::optional<Duration> earliest_pass(FreeTime& free, const ServedModel& model,
       start = *found - offset;
       agreed = 1;
     }
+    if (agreed < stages) continue;
+    const Duration inside = free.inside_iteration(start, start + pass_span(model, whole));
+    if (inside == start) continue;
+    start = inside;
+    agreed = 0;
   }
   return start;
 }

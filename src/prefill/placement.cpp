@@ -49,7 +49,7 @@ Controller::Controller(const IterationBubbles& iteration, std::vector<Served> se
     : served_{std::move(served)},
       policy_{policy},
       free_{iteration, range, least_stage_time(served_)},
-      empty_{iteration, {false}, least_stage_time(served_)},
+      empty_{iteration, {.from_zero = false, .apart = range.apart}, least_stage_time(served_)},
       holds_(served_.size()),
       means_{std::move(means)},
       decoding_(to_size(means_.decode_ranks)) {

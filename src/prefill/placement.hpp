@@ -161,6 +161,7 @@ struct BacklogOptions {
   std::int64_t waiting = 512;
   std::int64_t iterations = 5;
   std::int64_t patience = 256;  ///< of best-fit: how often a request is passed over at most
+  bool apart = false;           ///< FillRange::apart
 };
 
 /// The answers in the order in which they are given. A request arrives when it begins to wait: the

@@ -90,12 +90,26 @@ TEST(Placement, ARequestMayNameItsModel) {
   EXPECT_THROW((void)placed(gpipe_rows(), scenario, {{0, 200ms, 100, "slwo"}}), Error);
 }
 
+// The second stage would compute from 900 to 1000 ms, in the next iteration.
+TEST(Placement, NoPromptGoesOverTheEndOfAnIterationThatRunsApart) {
+  const Scenario scenario = serving_scenario(2, 2, linear_model(1ms, 2));
+  const auto start_of = [&](bool apart) {
+    Controller controller{cut_at_ends(find_bubbles(gpipe_rows(2), 4)),
+                          served_models(scenario, 1),
+                          PlacementPolicy::earliest,
+                          {.from_zero = false, .apart = apart}};
+    return controller.decide({0, 750ms, 200}).start;
+  };
+  EXPECT_EQ(start_of(false), 800ms);
+  EXPECT_EQ(start_of(true), 1100ms);
+}
+
 /// An oracle: every start from the arrival on, one nanosecond after the other, over all pipelines;
 /// a stage fits where none of its nanoseconds is a block's, a guard's or another prefill's.
 class Oracle {
 public:
-  Oracle(const std::vector<TimelineRow>& rows, const Scenario& scenario, int cell)
-      : model_{scenario.served.front()}, cell_{cell}, scenario_{scenario} {
+  Oracle(const std::vector<TimelineRow>& rows, const Scenario& scenario, int cell, bool apart)
+      : model_{scenario.served.front()}, cell_{cell}, apart_{apart}, scenario_{scenario} {
     for (const TimelineRow& row : rows) period_ = std::max(period_, row.end_ns);
     const auto gpus = static_cast<std::size_t>(scenario.ranks());
     computes_.assign(gpus, std::vector<bool>(static_cast<std::size_t>(period_), false));
@@ -127,6 +141,8 @@ private:
   static constexpr std::int64_t kLast = 3000;
 
   bool fits(int pipeline, std::int64_t start, std::int64_t whole, bool take) {
+    const std::int64_t end = start + whole + (model_.stages - 1) * model_.hop.count();
+    if (apart_ && start / period_ != (end - 1) / period_) return false;
     const int stages = scenario_.parallel.stages;
     const int device = pipeline % stages;
     const int local = pipeline / stages % cell_;
@@ -148,6 +164,7 @@ private:
 
   ServedModel model_;
   int cell_;
+  bool apart_;
   const Scenario& scenario_;
   std::int64_t period_ = 0;
   std::vector<std::vector<bool>> computes_, taken_;
@@ -167,9 +184,12 @@ TEST(Placement, EarliestIsWhatAnOracleFindsNanosecondByNanosecond) {
     if (random.between(0, 1) == 1) model.slo_ttft = Duration{random.between(5, 40)};
     const Scenario scenario = serving_scenario(stages, cells * cell, model);
     const std::vector<TimelineRow> rows = random_rows(random, scenario.ranks());
-    Oracle oracle{rows, scenario, cell};
-    Controller controller{find_bubbles(rows, scenario.ranks()), served_models(scenario, cell),
-                          PlacementPolicy::earliest};
+    const bool apart = instance % 4 == 3;
+    Oracle oracle{rows, scenario, cell, apart};
+    Controller controller{find_bubbles(rows, scenario.ranks()),
+                          served_models(scenario, cell),
+                          PlacementPolicy::earliest,
+                          {.apart = apart}};
     const std::int64_t farthest = random.between(0, 1) * 60;
     Duration arrival{};
     for (std::int64_t id = 0; id < 12; ++id) {

@@ -29,11 +29,15 @@ Schedule one_schedule(const std::string& name, const Scenario& scenario) {
 
 std::vector<prefill::Decision> place(const PlannedStretches& planned,
                                      const PrefillSettings& settings) {
-  if (settings.backlog)
+  // A stretch without prefill may lie between one and the next.
+  if (settings.backlog) {
+    prefill::BacklogOptions backlog = *settings.backlog;
+    backlog.apart = true;
     return prefill::place_backlog(planned.bubbles, planned.served, planned.requests,
-                                  settings.policy, *settings.backlog);
+                                  settings.policy, backlog);
+  }
   prefill::Controller controller{
-      planned.bubbles, planned.served, settings.policy, {false, settings.pairs}};
+      planned.bubbles, planned.served, settings.policy, {false, settings.pairs, true}};
   return prefill::place_open_loop(controller, planned.requests);
 }
 

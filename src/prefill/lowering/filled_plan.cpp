@@ -189,6 +189,9 @@ private:
       plan.extras.windows.push_back({op, Duration{}, plan::kNoDeadline});
       return;
     }
+    LONGHAUL_ASSERT(stage.end() <= end, "stage {} of request {} ends at {} ns, the plan at {} ns",
+                    stage.stage, decisions_[stage.decision].request, stage.end().count(),
+                    end.count());
     const auto closed_by = ends_of(stage).closed_by;
     const Duration deadline = closed_by ? times_[index(*closed_by)].start : end;
     plan.extras.windows.push_back({op, stage.start, std::max(deadline, stage.end())});

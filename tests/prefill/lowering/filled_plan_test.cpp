@@ -56,6 +56,14 @@ TEST(FilledPlan, PlaysThePlacementsTimesToTheNanosecond) {
   EXPECT_EQ(moved(stretch, filled, results), 0);
 }
 
+TEST(FilledPlan, HasNoStageBehindItsEnd) {
+  const Stretch stretch{two_stages(2, 2), "gpipe", 1};
+  auto decisions = stretch.place({{0, 700ms, 200}});
+  EXPECT_EQ(stretch.fill(decisions).stages.back().placed.end(), 900ms);
+  decisions.front().start += 1ms;
+  EXPECT_DEATH((void)stretch.fill(decisions), "ends at 901000000 ns, the plan at 900000000 ns");
+}
+
 TEST(FilledPlan, PassesActivationsBetweenStages) {
   Scenario scenario = two_stages(2, 2);
   scenario.served.front().hop = 10ms;
