@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -41,11 +42,27 @@ std::vector<prefill::Decision> place(const PlannedStretches& planned,
   return prefill::place_open_loop(controller, planned.requests);
 }
 
-void require_whole_prompts(const std::vector<prefill::Served>& served) {
-  for (const prefill::Served& each : served)
-    if (each.model.chunk > 0 || each.model.batch > 1)
+/// Throws Error where the scenario or a request says something that ranks would not keep to.
+void require_whole_prompts(const PlannedStretches& planned) {
+  for (const prefill::Served& each : planned.served) {
+    const ServedModel& model = each.model;
+    if (model.chunk > 0 || model.batch > 1)
       fail("{}: ranks play whole prompts alone. Leave prefill.chunk and prefill.batch out.",
-           each.model.name);
+           model.name);
+    for (const auto& [is_given, key, why] :
+         {std::tuple{model.prefix_cache > Bytes{}, "prefix_cache", "keep no keys and values"},
+          std::tuple{model.decode.has_value(), "decode", "send no keys and values"},
+          std::tuple{model.noise > 0, "noise", "play prefills as long as they are estimated"}})
+      if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
+  }
+  if (std::ranges::any_of(planned.scenario.memory.capacity,
+                          [](const auto& capacity) { return capacity.has_value(); }))
+    fail("{}: prefill on ranks keeps no account of memory. Leave memory.capacity out.",
+         planned.scenario.name);
+  for (const prefill::Request& request : planned.requests)
+    if (request.takes)
+      fail("request {}: ranks play prefills as long as they are estimated. Leave takes_ns out.",
+           request.id);
 }
 
 std::vector<bool> seeded_orders(int pairs, std::uint64_t seed) {
@@ -93,10 +110,10 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   planned.bubbles =
       prefill::cut_at_ends(prefill::find_bubbles(rows.rows, planned.scenario.training_ranks()));
   planned.served = prefill::served_models(planned.scenario, cell);
-  require_whole_prompts(planned.served);
   prefill::LoadOptions load = settings.load;
   load.seed = planned.scenario.run.seed;
   planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
+  require_whole_prompts(planned);
   planned.decisions = place(planned, settings);
   const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
   planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
