@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "base/unit_text.hpp"
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
 
@@ -101,6 +102,9 @@ std::vector<Request> parse_azure(std::string_view text, const std::string& name)
       line.refuse("\"{}\" is no time. Write it as 2023-11-16 18:17:03.9799600.",
                   shown(line.words[time_column]));
     if (!first) first = *arrival;
+    if (*arrival > *first + kLatest)
+      line.refuse("the request arrives more than {} after the first one. Check its time.",
+                  to_text(Duration{kLatest}));
     const auto tokens = whole(line.words[tokens_column]);
     if (!tokens)
       line.refuse("\"{}\" is no number of tokens (1 to {}). Give one.",
@@ -193,6 +197,14 @@ void add_copies(std::vector<Request>& requests, int copies, std::uint64_t seed) 
   }
 }
 
+/// So many nanoseconds. Throws Error that names the option where that is out of range.
+Duration arrival_of(const Request& request, double ns, const char* option) {
+  if (!(ns <= static_cast<double>(kLatest)))
+    fail("{}: request {} would arrive after {:.3g} s, beyond {}. Give a larger rate.", option,
+         request.id, ns / 1e9, to_text(Duration{kLatest}));
+  return Duration{std::llround(ns)};
+}
+
 /// Exponential times between arrivals, in order of the requests.
 void make_poisson(std::vector<Request>& requests, double rate, std::uint64_t seed) {
   Random random{derived_seed(seed, 0x706f6973)};
@@ -200,7 +212,7 @@ void make_poisson(std::vector<Request>& requests, double rate, std::uint64_t see
   for (Request& request : requests) {
     const double draw = random.uniform();
     seconds -= std::log1p(-draw) / rate;
-    request.arrival = Duration{std::llround(seconds * 1e9)};
+    request.arrival = arrival_of(request, seconds * 1e9, "--poisson");
   }
 }
 
@@ -224,7 +236,9 @@ std::vector<Request> offered_load(std::vector<Request> requests, const LoadOptio
   for (Request& request : requests) request.arrival -= from;
   if (options.copies > 1) add_copies(requests, options.copies, options.seed);
   if (options.rate != 1)
-    for (Request& request : requests) request.arrival = scaled(request.arrival, 1 / options.rate);
+    for (Request& request : requests)
+      request.arrival = arrival_of(
+          request, static_cast<double>(request.arrival.count()) * (1 / options.rate), "--rate");
   std::ranges::stable_sort(requests, [](const Request& a, const Request& b) {
     return std::pair{a.arrival, a.id} < std::pair{b.arrival, b.id};
   });

@@ -40,6 +40,7 @@ struct LoadOptions {
 };
 
 /// The requests as they arrive: by arrival, then by id. Copies' ids follow those of the file.
+/// Throws Error where one would arrive after more than 2^60 ns.
 [[nodiscard]] std::vector<Request> offered_load(std::vector<Request> requests,
                                                 const LoadOptions& options);
 

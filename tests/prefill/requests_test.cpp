@@ -62,6 +62,8 @@ TEST(ParseRequests, RefusesWithTheLine) {
               HasSubstr("is no time"));
   EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n2023-01-01 00:00:00,100000000000000000000\n"),
               HasSubstr("r:2: \"100000000000000000000\" is no number of tokens"));
+  EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n1701-01-01 00:00:00,5\n2199-01-01 00:00:00,5\n"),
+              HasSubstr("r:3: the request arrives more than"));
   EXPECT_THAT(refusal("{not json\n"), HasSubstr("r:1: \"{not json\" is no JSON object"));
 }
 
@@ -77,6 +79,20 @@ TEST(OfferedLoad, ARateShortensTime) {
   LoadOptions options;
   options.rate = 4;
   EXPECT_EQ(offered_load(parse_requests(kAzure, "r"), options)[1].arrival, 25ms);
+}
+
+TEST(OfferedLoad, RefusesArrivalsThatNoTimeHolds) {
+  const auto refusal = [](const LoadOptions& options) -> std::string {
+    try {
+      (void)offered_load({{0, 1s, 1}, {1, Duration{std::int64_t{1} << 60}, 1}}, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_EQ(refusal({.rate = 2}), "");
+  EXPECT_THAT(refusal({.rate = 0.5}), HasSubstr("--rate: request 1 would arrive after 2.31e+09 s"));
+  EXPECT_THAT(refusal({.poisson = 1e-12}), HasSubstr("--poisson: request 0 would arrive after"));
 }
 
 TEST(OfferedLoad, CopiesHaveTheTracesRequestsEachInItsSpan) {

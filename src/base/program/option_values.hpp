@@ -29,6 +29,16 @@ template <ListedEnum Value>
   return value;
 }
 
+/// Throws Error where the text is no number from 0.000001 to 1e9: a rate or a factor.
+[[nodiscard]] inline double positive_number(const char* option, std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || stopped != end || !(value >= 1e-6 && value <= 1e9))
+    fail("{}: \"{}\" is no number from 0.000001 to 1e9. Give one.", option, text);
+  return value;
+}
+
 /// The words between separators; of an empty text, one empty word.
 [[nodiscard]] inline std::vector<std::string> words_of(std::string_view text, char separator) {
   std::vector<std::string> words;

@@ -1,5 +1,3 @@
-#include <charconv>
-
 #include "base/program/arguments.hpp"
 #include "base/program/option_values.hpp"
 #include "base/text_file.hpp"
@@ -11,16 +9,6 @@ namespace {
 
 constexpr int kMostWaiting = 1'000'000;
 constexpr int kMostCopies = 100'000;
-
-/// A positive number, as a rate.
-double positive_number(const char* option, const std::string& text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
-  if (problem != std::errc{} || stopped != end || !(value >= 1e-6 && value <= 1e9))
-    fail("{}: \"{}\" is no number from 0.000001 to 1e9. Give one.", option, text);
-  return value;
-}
 
 /// "FROM,TO"; either may be left out.
 void read_window(const std::string& text, prefill::LoadOptions& load) {

@@ -1,7 +1,5 @@
 #include "harness/prefill/prefill_options.hpp"
 
-#include <charconv>
-
 #include "base/program/option_values.hpp"
 #include "harness/options/credit.hpp"
 #include "harness/options/pipeline_options.hpp"
@@ -11,15 +9,6 @@ namespace {
 
 constexpr const char* kCareless = "careless";
 constexpr int kMostInBacklog = 1'000'000;
-
-double factor_of(const char* option, const std::string& text) {
-  double factor = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, problem] = std::from_chars(text.data(), end, factor);
-  if (problem != std::errc{} || stopped != end || !(factor > 0) || factor > 1e9)
-    fail("{}: \"{}\" is no number above 0. Give one.", option, text);
-  return factor;
-}
 
 void take_policy(const PrefillOptions& options, PrefillSettings& settings) {
   if (options.policy == kCareless) {
@@ -43,8 +32,9 @@ void take_load(const PrefillOptions& options, PrefillSettings& settings) {
   }
   if (!options.patience.empty())
     fail("--patience: it has no effect without --backlog (no one is passed over). Leave it out.");
-  if (!options.rate.empty()) settings.load.rate = factor_of("--rate", options.rate);
-  if (!options.poisson.empty()) settings.load.poisson = factor_of("--poisson", options.poisson);
+  if (!options.rate.empty()) settings.load.rate = positive_number("--rate", options.rate);
+  if (!options.poisson.empty())
+    settings.load.poisson = positive_number("--poisson", options.poisson);
 }
 
 }  // namespace
