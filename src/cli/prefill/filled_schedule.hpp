@@ -28,6 +28,10 @@ struct PrefillInput {
   std::optional<double> price;  ///< $ of 10^6 tokens
   std::string load;             ///< in words
 };
+/// What the scenario gives and placing from a backlog leaves out: "memory", "decode",
+/// "prefix_cache". Empty of an open loop.
+[[nodiscard]] std::vector<std::string> left_out_of_backlog(const Scenario& scenario,
+                                                           const PrefillInput& input);
 [[nodiscard]] PrefillInput read_prefill_input(const PrefillArguments& typed,
                                               const Scenario& scenario);
 

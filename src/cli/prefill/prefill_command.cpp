@@ -68,8 +68,11 @@ std::string placements_csv(const std::vector<Decision>& decisions) {
 }
 
 /// Pipelines that serve, and what is left out of the answer.
-std::string notes_text(const Scenario& scenario, const std::vector<FilledSchedule>& all) {
+std::string notes_text(const Scenario& scenario, const PrefillInput& input,
+                       const std::vector<FilledSchedule>& all) {
   std::string text;
+  if (!left_out_of_backlog(scenario, input).empty())
+    text += "! a backlog's memory, keys and decode ranks count nothing\n";
   for (const prefill::Served& each : prefill::served_models(scenario, all.front().bubbles.cell)) {
     text += fmt::format("{}: {} of {}\n", each.model.name,
                         report::counted(std::ssize(each.serving.pipelines), "pipeline"),
@@ -149,10 +152,11 @@ Answer prefill_command(const Options& options) {
             (value ? fmt::format("worth most: {} ($ {} of 10^6 prompt tokens)\n",
                                  valued["chosen"].get<std::string>(), *input.price)
                    : std::string{}) +
-            notes_text(scenario, all)};
+            notes_text(scenario, input, all)};
   ordered_json json = record_header(options, scenario);
   json["policy"] = to_string(input.policy);
   json["load"] = input.load;
+  json["left_out"] = left_out_of_backlog(scenario, input);
   if (value) json["value"] = valued;
   json["schedules"] = ordered_json::array();
   for (const FilledSchedule& each : all) json["schedules"].push_back(filled_json(each));

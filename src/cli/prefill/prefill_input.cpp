@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/program/arguments.hpp"
 #include "base/program/option_values.hpp"
 #include "base/text_file.hpp"
@@ -46,6 +48,12 @@ prefill::BacklogOptions backlog_options(const PrefillArguments& typed, const Sce
     if (!value->empty())
       fail("{}: it has no effect with --backlog (a queue that never empties). Leave one out.",
            option);
+  for (const auto& [option, value] : {std::pair{"--kv", &typed.kv}, {"--route", &typed.route}})
+    if (!value->empty())
+      fail(
+          "{}: it has no effect with --backlog (whose keys, values and datacenters count nothing). "
+          "Leave one out.",
+          option);
   prefill::BacklogOptions backlog;
   backlog.waiting = whole_number("--backlog", typed.backlog, 1, kMostWaiting);
   backlog.iterations = scenario.run.iterations;
@@ -55,6 +63,21 @@ prefill::BacklogOptions backlog_options(const PrefillArguments& typed, const Sce
 }
 
 }  // namespace
+
+std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const PrefillInput& input) {
+  std::vector<std::string> left_out;
+  if (!input.backlog) return left_out;
+  const auto some = [&](const auto& has) { return std::ranges::any_of(scenario.served, has); };
+  const bool is_limited = std::ranges::any_of(
+      scenario.memory.capacity, [](const auto& capacity) { return capacity.has_value(); });
+  if (is_limited && some([](const ServedModel& each) { return each.dimensions.has_value(); }))
+    left_out.emplace_back("memory");
+  if (some([](const ServedModel& each) { return each.decode.has_value(); }))
+    left_out.emplace_back("decode");
+  if (some([](const ServedModel& each) { return each.prefix_cache > Bytes{}; }))
+    left_out.emplace_back("prefix_cache");
+  return left_out;
+}
 
 PrefillInput read_prefill_input(const PrefillArguments& typed, const Scenario& scenario) {
   if (typed.requests.empty())

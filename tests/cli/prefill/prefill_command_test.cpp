@@ -8,6 +8,7 @@ namespace longhaul::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// GPipe of 2 stages and 2 microbatches, F 100 ms and B 200 ms: each device has one bubble of 300
 /// ms in 900, device 0 from 200 ms, device 1 from 700. A token takes 1 ms.
@@ -82,6 +83,25 @@ TEST_F(PrefillCommand, FillsFromABacklog) {
   EXPECT_THAT(found.out, HasSubstr("without a model its memory counts nothing"));
 }
 
+TEST_F(PrefillCommand, SaysWhatABacklogLeavesOut) {
+  const char* const note = "! a backlog's memory, keys and decode ranks count nothing";
+  EXPECT_THAT(run({"--requests", requests_, "--backlog", "3"}).out, Not(HasSubstr(note)));
+  std::vector<std::string> more{"--requests", requests_,
+                                "--backlog",  "3",
+                                "--set",      "memory.capacity=200GB",
+                                "--set",      "costs.activation=1MB",
+                                "--set",      "costs.weights=1MB",
+                                "--set",      "prefill.model=llama3-8b",
+                                "--set",      "prefill.decode={rate = \"100Gbps\"}",
+                                "--set",      "prefill.prefix_cache=1GB"};
+  const Outcome found = run(more);
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, HasSubstr(note));
+  more.emplace_back("--json");
+  EXPECT_EQ(run(more).json()["left_out"], nlohmann::json({"memory", "decode", "prefix_cache"}));
+  EXPECT_EQ(run({"--requests", requests_, "--json"}).json()["left_out"], nlohmann::json::array());
+}
+
 TEST_F(PrefillCommand, ChoosesTheScheduleThatIsWorthMost) {
   const std::string long_prompts =
       directory_.write("long.jsonl", "{\"timestamp\": 0, \"input_length\": 150}\n");
@@ -124,6 +144,9 @@ TEST_F(PrefillCommand, RefusesWhatDoesNotFit) {
   EXPECT_THAT(said({"--requests", requests_, "--backlog", "0"}), HasSubstr("--backlog"));
   EXPECT_THAT(said({"--requests", requests_, "--backlog", "3", "--rate", "2"}),
               HasSubstr("--rate: it has no effect with --backlog"));
+  for (const auto& [option, value] : {std::pair{"--kv", "whole"}, {"--route", "nearest"}})
+    EXPECT_THAT(said({"--requests", requests_, "--backlog", "3", option, value}),
+                HasSubstr(std::string{option} + ": it has no effect with --backlog"));
   EXPECT_THAT(said({"--requests", requests_, "--window", "5s,1s"}),
               HasSubstr("ends before it begins"));
   EXPECT_THAT(said({"--requests", requests_, "--rate", "no"}), HasSubstr("--rate"));
