@@ -95,6 +95,37 @@ TEST_F(PlayedPrefill, OneThatIsKilledDelaysNoOneByMoreThanALayer) {
   EXPECT_LE(json["training_delay"]["total_ns"], 350'000'000 / 32 + 1);
 }
 
+// The first line is before the window, so that numbers of lines and of requests differ.
+TEST_F(PlayedPrefill, AWindowAndCopiesKeepWhatALineTakes) {
+  const std::string before = "{\"timestamp\": 100, \"input_length\": 100}\n";
+  EXPECT_EQ(run(before + kLonger, {"--policy", "earliest", "--window", "150ms,"})["ttft_ns"]["max"],
+            500'000'000)
+      << "it arrives at 50 ms, waits for 150, and takes 350 ms instead of 100";
+  const std::string quick =
+      "{\"timestamp\": 0, \"input_length\": 100, \"takes_ns\": 1}\n"
+      "{\"timestamp\": 1, \"input_length\": 100, \"takes_ns\": 1}\n";
+  const nlohmann::json json = run(quick, {"--copies", "3", "--signals", "plan"});
+  EXPECT_EQ(json["requests"]["done"], 6);
+  EXPECT_DOUBLE_EQ(json["ttft_parts_ns"]["compute"].get<double>(), 1);
+}
+
+TEST_F(PlayedPrefill, EachModelHasItsNoise) {
+  scenario_ =
+      directory_.write("models.toml",
+                       "[costs]\nforward = \"100ms\"\nbackward = \"200ms\"\nmessage = \"1MB\"\n"
+                       "[parallel]\nstages = 2\nmicrobatches = 2\n[[datacenter]]\nname = \"a\"\n"
+                       "stages = [0, 1]\n[[prefill]]\nname = \"calm\"\nprofile = \"times.csv\"\n"
+                       "[[prefill]]\nname = \"rough\"\nprofile = \"times.csv\"\nnoise = 0.1\n");
+  const auto compute = [&](const char* model) {
+    return run(std::string{"{\"timestamp\": 200, \"input_length\": 100, \"model\": \""} + model +
+                   "\"}\n",
+               {"--policy", "earliest"})["ttft_parts_ns"]["compute"]
+        .get<double>();
+  };
+  EXPECT_DOUBLE_EQ(compute("calm"), 100e6);
+  EXPECT_NE(compute("rough"), 100e6);
+}
+
 TEST_F(PlayedPrefill, NoOneIsDelayedWhereEstimatesHold) {
   std::string requests;
   for (int i = 0; i < 60; ++i)
