@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -47,6 +48,11 @@ struct Outcome {
     double network = 0, decision = 0, wait = 0, compute = 0, hop = 0, kv = 0, first_token = 0;
   } parts;
   Bytes lacks{};  ///< the most that a request refused as `memory` lacked
+
+  /// For whatever reason: `offered` is `done`, these and `unfinished`.
+  [[nodiscard]] std::int64_t all_refused() const {
+    return std::accumulate(refused.begin(), refused.end(), std::int64_t{0});
+  }
 };
 
 /// The parts of one answer's TTFT, to the nanosecond. Of a prompt in several passes `wait` counts

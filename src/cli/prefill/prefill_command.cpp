@@ -1,4 +1,5 @@
 #include <ostream>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -14,8 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 using prefill::Decision;
-
-std::int64_t refused_of(const prefill::Outcome& outcome) { return outcome.offered - outcome.done; }
 
 std::string text_of(const std::vector<FilledSchedule>& all, TableWidth width) {
   Table table{{{"schedule", Align::left},
@@ -40,16 +39,19 @@ std::string text_of(const std::vector<FilledSchedule>& all, TableWidth width) {
                    percent(outcome.utilisation.training), percent(outcome.utilisation.total),
                    useful ? percent(*useful) : "-", percent(each.bounds.upper()),
                    each.bounds.reason(), std::to_string(outcome.done),
-                   std::to_string(refused_of(outcome)), ttft(&prefill::TimePercentiles::p50),
+                   std::to_string(outcome.all_refused()), ttft(&prefill::TimePercentiles::p50),
                    ttft(&prefill::TimePercentiles::p99)});
   }
   std::string text = table.text(width);
   for (const FilledSchedule& each : all) {
-    if (refused_of(each.outcome) == 0) continue;
-    text += fmt::format("{}: refused:", each.bubbles.schedule.name);
+    const std::int64_t unfinished = each.outcome.unfinished;
+    if (each.outcome.all_refused() == 0 && unfinished == 0) continue;
+    text += fmt::format("{}: {} refused", each.bubbles.schedule.name, each.outcome.all_refused());
+    const char* before = ": ";
     for (const prefill::RefusalReason reason : every<prefill::RefusalReason>())
       if (const auto count = each.outcome.refused[static_cast<std::size_t>(reason)]; count > 0)
-        text += fmt::format(" {} {}", count, to_string(reason));
+        text += fmt::format("{}{} {}", std::exchange(before, " "), count, to_string(reason));
+    if (unfinished > 0) text += fmt::format(", {} unfinished", unfinished);
     text += "\n";
   }
   return text;
@@ -62,7 +64,8 @@ std::string placements_csv(const std::vector<Decision>& decisions) {
     if (each.refused)
       csv += fmt::format("refused,{},,,\n", to_string(*each.refused));
     else
-      csv += fmt::format("placed,,{},{},{}\n", each.pipeline, each.start.count(), each.end.count());
+      csv += fmt::format("{},,{},{},{}\n", each.unfinished ? "unfinished" : "placed", each.pipeline,
+                         each.start.count(), each.end.count());
   }
   return csv;
 }

@@ -1,6 +1,7 @@
 // Training and prefills played with other times than the plan's.
 #include "prefill/play/play.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text_file.hpp"
@@ -92,10 +93,23 @@ TEST_F(PlayedPrefill, OneThatIsKilledDelaysNoOneByMoreThanALayer) {
       run(kLonger, {"--overrun", "kill", "--set", "prefill.model=llama3-8b"});
   EXPECT_EQ(json["requests"]["killed"], 1);
   EXPECT_EQ(json["requests"]["done"], 0);
+  EXPECT_EQ(json["requests"]["unfinished"], 1);
   EXPECT_LE(json["training_delay"]["total_ns"], 350'000'000 / 32 + 1);
 }
 
 // The first line is before the window, so that numbers of lines and of requests differ.
+TEST_F(PlayedPrefill, OneThatIsKilledIsUnfinishedNotRefused) {
+  const std::string file = directory_.write("requests.jsonl", kLonger);
+  const std::string out = directory_.path("answers.csv");
+  const Outcome found =
+      longhaul_run({"prefill", scenario_, "--schedule", "gpipe", "--requests", file, "--overrun",
+                    "kill", "--set", "prefill.model=llama3-8b", "--placements-out", out});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.out, ::testing::HasSubstr("gpipe: 0 refused, 1 unfinished\n"));
+  EXPECT_THAT(read_text_file(out),
+              ::testing::HasSubstr("0,200000000,100,unfinished,,0,200000000,"));
+}
+
 TEST_F(PlayedPrefill, AWindowAndCopiesKeepWhatALineTakes) {
   const std::string before = "{\"timestamp\": 100, \"input_length\": 100}\n";
   EXPECT_EQ(run(before + kLonger, {"--policy", "earliest", "--window", "150ms,"})["ttft_ns"]["max"],
