@@ -96,6 +96,24 @@ prefill::IterationBubbles played_bubbles(const prefill::PlayOutcome& played, int
   return prefill::find_bubbles(rows, gpus);
 }
 
+/// Of a run that was played none but the idle time of GPUs that serve is a bound: windows, prompts'
+/// times and arrivals are those of the plan.
+prefill::UtilisationBounds bounds_of_played(const prefill::IterationBubbles& real,
+                                            const std::vector<prefill::Served>& served) {
+  std::vector<bool> serves(to_size(real.gpus), false);
+  for (const prefill::Served& each : served)
+    for (const prefill::Pipeline& pipeline : each.serving.pipelines)
+      for (const std::int32_t rank : pipeline.ranks) serves[at(rank)] = true;
+  Duration idle{};
+  for (const prefill::Bubble& bubble : real.bubbles)
+    if (serves[at(bubble.rank)]) idle += bubble.length();
+  prefill::UtilisationBounds bounds;
+  if (real.period > Duration{})
+    bounds.bubbles = static_cast<double>((real.busy + idle).count()) /
+                     (static_cast<double>(real.period.count()) * real.gpus);
+  return bounds;
+}
+
 /// Plays the answers beside training with other times; outcome and idle time are of that run.
 void play(const Scenario& scenario, const PrefillInput& input, const plan::Weather& weather,
           FilledSchedule& filled) {
@@ -130,6 +148,7 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
   filled.idle =
       prefill::idle_by_cause({real, served, filled.decisions, 1, input.backlog.has_value(),
                               played.prefills, played.declined_idle});
+  filled.bounds = bounds_of_played(real, served);
   filled.played = std::move(played);
 }
 

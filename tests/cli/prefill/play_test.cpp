@@ -158,6 +158,19 @@ TEST_F(PlayedPrefill, NoOneIsDelayedWhereEstimatesHold) {
   }
 }
 
+// Prompts of 100 ms that take 290 fill more than any that take what they are estimated.
+TEST_F(PlayedPrefill, KnowsNoBoundOfThePlanWhereTimesDiffer) {
+  std::string requests;
+  for (int i = 0; i < 40; ++i)
+    requests += "{\"timestamp\": " + std::to_string(450 * i) +
+                ", \"input_length\": 100, \"takes_ns\": 290000000}\n";
+  const nlohmann::json share = run(requests, {})["utilisation"];
+  EXPECT_LE(share["total"].get<double>(), share["upper_bound"].get<double>() + 1e-9);
+  EXPECT_EQ(share["bound_reason"], "bubbles");
+  for (const char* const none : {"whole_prompts", "mix", "flow"})
+    EXPECT_TRUE(share["bounds"][none].is_null()) << none;
+}
+
 TEST_F(PlayedPrefill, CarelessnessSlowsTraining) {
   const std::string requests = "{\"timestamp\": 0, \"input_length\": 130}\n";
   const nlohmann::json careless = run(requests, {"--policy", "careless", "--backlog", "8"});
