@@ -44,19 +44,20 @@ PlayedRequest played(const prefill::Decision& decision,
                         .tokens = decision.tokens,
                         .is_done = true,
                         .predicted_ttft = decision.end - decision.arrival};
-  Duration begin{}, end{};
+  const OpTime* before = nullptr;
   for (const prefill::FilledStage& stage : stages) {
     const OpTime& time = results.times[index(stage.op)];
     if (!results.outcomes.empty() && !has_run(results.outcomes[index(stage.op)]))
       request.is_done = false;
-    if (stage.placed.stage == 0) begin = time.start;
+    if (before == nullptr)
+      request.wait = time.start - decision.arrival;
+    else
+      request.hop += std::max(Duration{}, time.start - before->end);
     request.compute += time.end - time.start;
-    end = std::max(end, time.end);
+    request.ttft = std::max(request.ttft, time.end - decision.arrival);
+    before = &time;
   }
-  if (!request.is_done) return request;
-  request.ttft = end - decision.arrival;
-  request.wait = begin - decision.arrival;
-  request.hop = request.ttft - request.wait - request.compute;
+  if (!request.is_done) request.ttft = request.wait = request.hop = Duration{};
   return request;
 }
 

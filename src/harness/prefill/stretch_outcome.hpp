@@ -9,7 +9,8 @@
 
 namespace longhaul::harness {
 
-/// What became of a request that a stretch was to answer. The parts of TTFT add up to it.
+/// What became of a request that a stretch was to answer. Each part of TTFT is measured by itself;
+/// they add up to it where each stage begins after the one before it has ended.
 struct PlayedRequest {
   std::int64_t request = 0, tokens = 0;
   bool is_done = false;               ///< otherwise a rank declined a stage of it

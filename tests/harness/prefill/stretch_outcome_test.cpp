@@ -1,0 +1,58 @@
+#include "harness/prefill/stretch_outcome.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/index.hpp"
+#include "harness/prefill/prefill_record.hpp"
+#include "harness/prefill/prefill_rows.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// The stretches of --check, of a backlog of 4, played as predicted.
+class PredictedRun : public ::testing::Test {
+protected:
+  PredictedRun() {
+    settings_.pairs = 1;
+    settings_.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 1};
+    planned_ = plan_stretches(scenario::parse_scenario(tiny_input().at("scenario"), "tiny"),
+                              "gpipe", tiny_input().at("requests"), "requests", settings_);
+    stretch_ = planned_.fill(0, settings_.manners);
+  }
+  [[nodiscard]] PrefillRun played(const OpResults& results) const {
+    PrefillRun run;
+    run.pairs.push_back({.prefill_first = true,
+                         .with = outcome_of_filled(planned_, stretch_, results),
+                         .without = outcome_of_training(planned_.training, planned_.predicted),
+                         .predicted = outcome_of_filled(planned_, stretch_, stretch_.predicted)});
+    return run;
+  }
+  PrefillSettings settings_;
+  PlannedStretches planned_;
+  FilledStretch stretch_;
+};
+
+TEST_F(PredictedRun, IsSound) {
+  const PrefillRun run = played(stretch_.predicted);
+  EXPECT_EQ(why_not_sound(planned_, run), "");
+  ASSERT_FALSE(run.pairs[0].with.requests.empty());
+  for (const PlayedRequest& each : run.pairs[0].with.requests) EXPECT_EQ(each.hop, 100us);
+}
+
+TEST_F(PredictedRun, IsNotSoundWhereAStageBeginsBeforeTheOneBeforeItEnds) {
+  OpResults results = stretch_.predicted;
+  const auto second = std::ranges::find_if(
+      stretch_.filled.stages, [](const auto& stage) { return stage.placed.stage == 1; });
+  OpTime& time = results.times[index(second->op)];
+  time.start -= 200us;
+  time.end -= 200us;
+  EXPECT_THAT(why_not_sound(planned_, played(results)), HasSubstr("do not add up to its TTFT"));
+}
+
+}  // namespace
+}  // namespace longhaul::harness
