@@ -8,22 +8,6 @@
 namespace longhaul::prefill {
 namespace {
 
-std::vector<PromptClass> prompt_classes(const std::vector<Decision>& decisions) {
-  std::vector<PromptClass> classes;
-  for (const std::int64_t below : {128, 256, 512, 1024, 2048, 4096, 8192})
-    classes.push_back({.below = below});
-  classes.emplace_back();
-  for (const Decision& decision : decisions) {
-    PromptClass& own = *std::ranges::upper_bound(classes.begin(), classes.end() - 1,
-                                                 decision.tokens, {}, &PromptClass::below);
-    ++own.offered;
-    own.refused += decision.refused.has_value();
-    own.done += decision.is_done();
-  }
-  std::erase_if(classes, [](const PromptClass& each) { return each.offered == 0; });
-  return classes;
-}
-
 /// The smallest of sorted times that a share of them does not exceed.
 Duration percentile(const std::vector<Duration>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
@@ -78,6 +62,22 @@ void add_parts(const TtftParts& one, Outcome::Parts& sum) {
 }
 
 }  // namespace
+
+std::vector<PromptClass> prompt_classes(const std::vector<Decision>& decisions) {
+  std::vector<PromptClass> classes;
+  for (const std::int64_t below : {128, 256, 512, 1024, 2048, 4096, 8192})
+    classes.push_back({.below = below});
+  classes.emplace_back();
+  for (const Decision& decision : decisions) {
+    PromptClass& own = *std::ranges::upper_bound(classes.begin(), classes.end() - 1,
+                                                 decision.tokens, {}, &PromptClass::below);
+    ++own.offered;
+    own.refused += decision.refused.has_value();
+    own.done += decision.is_done();
+  }
+  std::erase_if(classes, [](const PromptClass& each) { return each.offered == 0; });
+  return classes;
+}
 
 TtftParts ttft_parts(const Decision& decision) {
   TtftParts parts{.network = decision.network,

@@ -26,7 +26,12 @@ struct Utilisation {
 struct PromptClass {
   std::int64_t below = std::numeric_limits<std::int64_t>::max();  ///< tokens; max(): the longest
   std::int64_t offered = 0, done = 0, refused = 0;
+  [[nodiscard]] bool is_longest() const {
+    return below == std::numeric_limits<std::int64_t>::max();
+  }
 };
+/// Below 128, 256, ... 8192 tokens, and longer ones, without classes that no request is of.
+[[nodiscard]] std::vector<PromptClass> prompt_classes(const std::vector<Decision>& decisions);
 
 /// Of what was answered: smallest times that so many do not exceed.
 struct TimePercentiles {
@@ -39,7 +44,7 @@ struct Outcome {
   Utilisation utilisation;
   std::int64_t offered = 0, done = 0, tokens_served = 0;
   std::array<std::int64_t, every<RefusalReason>().size()> refused{};
-  std::vector<PromptClass> by_length;     ///< without those that no request is of
+  std::vector<PromptClass> by_length;     ///< prompt_classes()
   std::int64_t unfinished = 0;            ///< whose last pass the stretch's end cut off
   std::int64_t cached_tokens = 0;         ///< of `tokens_served`: not computed again
   std::optional<TimePercentiles> ttft{};  ///< from arrival to the first token; nullopt: none

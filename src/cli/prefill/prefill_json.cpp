@@ -1,5 +1,3 @@
-#include <limits>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/prefill/filled_schedule.hpp"
@@ -59,9 +57,8 @@ ordered_json filled_json(const FilledSchedule& filled) {
                       {"late", filled.played ? filled.played->late : 0},
                       {"by_length", ordered_json::array()}};
   for (const prefill::PromptClass& each : outcome.by_length) {
-    const bool open = each.below == std::numeric_limits<std::int64_t>::max();
     json["requests"]["by_length"].push_back(
-        {{"below_tokens", open ? ordered_json{} : ordered_json(each.below)},
+        {{"below_tokens", each.is_longest() ? ordered_json{} : ordered_json(each.below)},
          {"offered", each.offered},
          {"done", each.done},
          {"refused", each.refused}});

@@ -10,6 +10,7 @@
 #include "base/statistics/sample.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "prefill/outcome.hpp"
 #include "report/record_file.hpp"
 #include "report/tables.hpp"
 
@@ -140,12 +141,14 @@ void add_ttft(const PrefillRun& run, ordered_json& json) {
 struct Counts {
   std::int64_t offered = 0, done = 0, failed = 0, tokens = 0;
   std::array<std::int64_t, every<prefill::RefusalReason>().size()> refused{};
+  std::vector<prefill::PromptClass> by_length{};
 };
 
 Counts counts_of(const PlannedStretches& planned, const PrefillRun& run) {
   const auto played = played_by_id(run);
   Counts counts;
-  for (const prefill::Decision& each : planned.decisions) {
+  std::vector<prefill::Decision> answers = planned.decisions;
+  for (prefill::Decision& each : answers) {
     ++counts.offered;
     if (each.refused) {
       ++counts.refused[static_cast<std::size_t>(*each.refused)];
@@ -155,7 +158,9 @@ Counts counts_of(const PlannedStretches& planned, const PrefillRun& run) {
     const bool done = found != played.end() && found->second->is_done;
     ++(done ? counts.done : counts.failed);
     counts.tokens += done ? each.tokens : 0;
+    each.unfinished = !done;
   }
+  counts.by_length = prefill::prompt_classes(answers);
   return counts;
 }
 
@@ -165,14 +170,15 @@ ordered_json requests_json(const Counts& counts, const PrefillRun& run) {
     refused[to_string(reason)] = counts.refused[static_cast<std::size_t>(reason)];
   std::int64_t late = 0;
   for (const StretchPair& pair : run.pairs) late += pair.with.late;
-  return {{"offered", counts.offered},
-          {"done", counts.done},
-          {"refused", refused},
-          {"cancelled", 0},
-          {"failed", counts.failed},
-          {"killed", 0},
-          {"late", late},
-          {"by_length", ordered_json::array()}};
+  ordered_json by_length = ordered_json::array();
+  for (const prefill::PromptClass& each : counts.by_length)
+    by_length.push_back(
+        {{"below_tokens", each.is_longest() ? ordered_json{} : ordered_json(each.below)},
+         {"offered", each.offered},
+         {"done", each.done},
+         {"refused", each.refused}});
+  return {{"offered", counts.offered}, {"done", counts.done}, {"refused", refused},
+          {"failed", counts.failed},   {"late", late},        {"by_length", by_length}};
 }
 
 ordered_json delay_json(const PrefillRun& run, StretchOutcome StretchPair::*side) {
@@ -229,8 +235,6 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   add_ttft(run, json);
   json["training_delay"] = delay_json(run, &StretchPair::with);
   json["predicted_training_delay"] = delay_json(run, &StretchPair::predicted);
-  json["placement_ns"] = ordered_json{};
-  json["cost"] = ordered_json{};
   json["requests_detail"] = ordered_json::array();
   const auto played = played_by_id(run);
   for (const prefill::Decision& each : planned.decisions) {

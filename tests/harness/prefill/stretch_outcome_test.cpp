@@ -54,5 +54,21 @@ TEST_F(PredictedRun, IsNotSoundWhereAStageBeginsBeforeTheOneBeforeItEnds) {
   EXPECT_THAT(why_not_sound(planned_, played(results)), HasSubstr("do not add up to its TTFT"));
 }
 
+TEST_F(PredictedRun, CountsPromptsByLength) {
+  OpResults results = stretch_.predicted;
+  results.outcomes.resize(results.times.size(), Outcome::ran);
+  results.outcomes[index(stretch_.filled.stages.back().op)] = Outcome::skipped;
+  const auto record =
+      prefill_record(planned_, played(results), PrefillOptions{}, settings_, nlohmann::json{});
+  const auto& requests = record["schedules"][0]["requests"];
+  ASSERT_EQ(requests["by_length"].size(), 1U) << "prompts of 5 to 80 tokens";
+  EXPECT_EQ(requests["by_length"][0]["below_tokens"], 128);
+  for (const char* const count : {"offered", "done"})
+    EXPECT_EQ(requests["by_length"][0][count], requests[count]) << count;
+  EXPECT_EQ(requests["failed"], 1);
+  for (const char* const constant : {"killed", "cancelled"})
+    EXPECT_FALSE(requests.contains(constant)) << constant;
+}
+
 }  // namespace
 }  // namespace longhaul::harness
