@@ -97,7 +97,6 @@ TEST_F(PlayedPrefill, OneThatIsKilledDelaysNoOneByMoreThanALayer) {
   EXPECT_LE(json["training_delay"]["total_ns"], 350'000'000 / 32 + 1);
 }
 
-// The first line is before the window, so that numbers of lines and of requests differ.
 TEST_F(PlayedPrefill, OneThatIsKilledIsUnfinishedNotRefused) {
   const std::string file = directory_.write("requests.jsonl", kLonger);
   const std::string out = directory_.path("answers.csv");
@@ -110,9 +109,12 @@ TEST_F(PlayedPrefill, OneThatIsKilledIsUnfinishedNotRefused) {
               ::testing::HasSubstr("0,200000000,100,unfinished,,0,200000000,"));
 }
 
+// Places in the load and numbers of requests differ.
 TEST_F(PlayedPrefill, AWindowAndCopiesKeepWhatALineTakes) {
   const std::string before = "{\"timestamp\": 100, \"input_length\": 100}\n";
-  EXPECT_EQ(run(before + kLonger, {"--policy", "earliest", "--window", "150ms,"})["ttft_ns"]["max"],
+  const std::string after = "{\"timestamp\": 900, \"input_length\": 100}\n";
+  EXPECT_EQ(run(before + kLonger + after,
+                {"--policy", "earliest", "--window", "150ms,"})["ttft_ns"]["max"],
             500'000'000)
       << "it arrives at 50 ms, waits for 150, and takes 350 ms instead of 100";
   const std::string quick =
