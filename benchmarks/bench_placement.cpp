@@ -1,4 +1,6 @@
-// How long does a decision on a prompt take, from 12 to 100,000 GPUs, each with bubbles of its own?
+// How long does a decision on a prompt take, each GPU with bubbles of its own? `place`: the index
+// of gaps, from 12 to 100,000 GPUs, which no controller uses yet; `place_by_controller`:
+// Controller, which `longhaul prefill` asks, to 1,000 GPUs.
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "base/random.hpp"
 #include "harness/environment/kernel_main.hpp"
 #include "prefill/gap_index.hpp"
+#include "prefill/placement.hpp"
 
 namespace longhaul::bench {
 namespace {
@@ -19,6 +22,7 @@ using prefill::IterationBubbles;
 
 constexpr Duration kPeriod = 3500ms;
 constexpr std::int64_t kRequests = 1'000'000;
+constexpr std::int64_t kByController = 100'000;
 constexpr double kLoad = 0.5;  // of the idle time
 
 /// Half of the time idle, in bubbles of 20 to 180 ms, those of each GPU at times of their own.
@@ -48,34 +52,74 @@ Duration prompt_time(Random& random) {
   return Duration{10'000'000 + static_cast<std::int64_t>(140e6 * draw * draw)};
 }
 
-void place(benchmark::State& state) {
-  const IterationBubbles iteration = own_bubbles(static_cast<int>(state.range(0)));
+/// What a decision takes on each of so many prompts that arrive at random times.
+std::vector<Duration> decision_times(const IterationBubbles& iteration, std::int64_t requests,
+                                     const auto& decide) {
   Duration idle{};
   for (const Bubble& bubble : iteration.bubbles) idle += bubble.length();
   // A prompt takes 57 ms in the mean.
   const double gap =
       57e6 * static_cast<double>(kPeriod.count()) / (kLoad * static_cast<double>(idle.count()));
-  std::vector<Duration> times(kRequests);
-  std::int64_t opened = 0;
-  for (auto _ : state) {
-    GapIndex gaps = index_of(iteration);
-    Random random{2};
-    double arrival = 0;
-    for (Duration& time : times) {
-      arrival += 2 * gap * random.uniform();
-      const Duration length = prompt_time(random);
-      const TimePoint begin = now();
-      benchmark::DoNotOptimize(gaps.place(Duration{static_cast<std::int64_t>(arrival)}, length));
-      time = now() - begin;
-    }
-    opened = gaps.opened();
+  std::vector<Duration> times(static_cast<std::size_t>(requests));
+  Random random{2};
+  double arrival = 0;
+  for (Duration& time : times) {
+    arrival += 2 * gap * random.uniform();
+    const Duration length = prompt_time(random);
+    const TimePoint begin = now();
+    decide(Duration{static_cast<std::int64_t>(arrival)}, length);
+    time = now() - begin;
   }
+  return times;
+}
+
+void report(std::vector<Duration> times, benchmark::State& state) {
   double sum = 0;
   for (const Duration time : times) sum += static_cast<double>(time.count());
-  std::ranges::nth_element(times, times.begin() + kRequests * 99 / 100);
-  state.counters["mean_ns"] = sum / kRequests;  // with the clock, read twice
-  state.counters["p99_ns"] = static_cast<double>(times[kRequests * 99 / 100].count());
-  state.counters["bubbles"] = static_cast<double>(opened);
+  const auto p99 = times.begin() + std::ssize(times) * 99 / 100;
+  std::ranges::nth_element(times, p99);
+  // With the clock, read twice.
+  state.counters["mean_ns"] = sum / static_cast<double>(times.size());
+  state.counters["p99_ns"] = static_cast<double>(p99->count());
+}
+
+void place(benchmark::State& state) {
+  const IterationBubbles iteration = own_bubbles(static_cast<int>(state.range(0)));
+  for (auto _ : state) {
+    GapIndex gaps = index_of(iteration);
+    report(decision_times(iteration, kRequests,
+                          [&](Duration arrival, Duration length) {
+                            benchmark::DoNotOptimize(gaps.place(arrival, length));
+                          }),
+           state);
+    state.counters["bubbles"] = static_cast<double>(gaps.opened());
+  }
+}
+
+/// One stage on each GPU; a token takes a microsecond.
+std::vector<prefill::Served> served_on(int gpus) {
+  std::vector<prefill::Served> served(1);
+  served.front().model.guard = 1ms;
+  served.front().model.profile = {{5'000, 5ms}, {1'000'000, 1s}};
+  for (std::int32_t rank = 0; rank < gpus; ++rank)
+    served.front().serving.pipelines.push_back({rank, {rank}});
+  return served;
+}
+
+void place_by_controller(benchmark::State& state) {
+  const int gpus = static_cast<int>(state.range(0));
+  const IterationBubbles iteration = own_bubbles(gpus);
+  for (auto _ : state) {
+    prefill::Controller controller{iteration, served_on(gpus), prefill::PlacementPolicy::earliest};
+    std::int64_t id = 0;
+    report(
+        decision_times(
+            iteration, kByController,
+            [&](Duration arrival, Duration length) {
+              benchmark::DoNotOptimize(controller.decide({id++, arrival, length / Duration{1us}}));
+            }),
+        state);
+  }
 }
 
 void upkeep(benchmark::State& state) {
@@ -102,9 +146,12 @@ void check() {
   harness::expect(gaps.place(450ms, 100ms)->start == 700ms, "50 ms are too short");
   harness::expect(gaps.place(450ms, 100ms)->start == 800ms, "behind the one before");
   harness::expect(!gaps.place(450ms, 350ms), "no bubble is so long");
+  prefill::Controller controller{iteration, served_on(2), prefill::PlacementPolicy::earliest};
+  harness::expect(controller.decide({0, 450ms, 100'000}).start == 700ms, "as the index does");
 }
 
 BENCHMARK(place)->Arg(12)->Arg(100)->Arg(1000)->Arg(10'000)->Arg(100'000)->Iterations(1);
+BENCHMARK(place_by_controller)->Arg(12)->Arg(100)->Arg(1000)->Iterations(1);
 BENCHMARK(upkeep)->Arg(1000)->Arg(100'000);
 BENCHMARK(clock_alone);
 

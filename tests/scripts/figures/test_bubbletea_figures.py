@@ -2,7 +2,9 @@
 
 import unittest
 
-from longhaul.figures.bubbletea import fig13, fig14
+import pandas as pd
+
+from longhaul.figures.bubbletea import fig13, fig14, placement, value
 from longhaul.papers import claims, prefill_times
 
 
@@ -27,6 +29,43 @@ class Figure13(unittest.TestCase):
         # A bubble around the iteration's end delays the first block.
         rows = fig13.blocks(3, ops, [{"before_op": 0, "end_ns": 65}], 60)
         self.assertEqual([row["start_ns"] for row in rows], [5, 15, 25])
+
+
+    def test_a_prefill_over_a_bubbles_end_fails_the_claim(self):
+        found = {"period_ns": 100, "idle_ns": {"too_small": 1, "guard": 1}}
+        bubbles = [{"rank": 1, "start_ns": 20, "end_ns": 30},
+                   {"rank": 1, "start_ns": 90, "end_ns": 110}]
+
+        def verdict(*spans):
+            table = pd.DataFrame([{"rank": rank, "kind": "prefill", "start_ns": start,
+                                   "end_ns": end} for rank, start, end in spans])
+            return fig13.verdicts(table, found, bubbles)[0].verdict
+
+        self.assertEqual(verdict((1, 22, 30), (1, 290, 310)), claims.HOLDS)
+        self.assertEqual(verdict((1, 22, 31)), claims.FAILS)
+        self.assertEqual(verdict((2, 22, 30)), claims.FAILS)
+
+
+class Placement(unittest.TestCase):
+    def test_claims_are_judged_by_the_controller(self):
+        said = [{"name": f"{name}/{gpus}/iterations:1", "mean_ns": mean, "p99_ns": 2 * mean}
+                for name, gpus, mean in (("place", 12, 100), ("place", 1000, 200),
+                                         ("place_by_controller", 12, 2000),
+                                         ("place_by_controller", 1000, 150e3))]
+        verdicts = placement.verdicts(placement.table_of(said))
+        self.assertEqual([one.verdict for one in verdicts], [claims.HOLDS, claims.FAILS])
+        self.assertIn("p99 300.00 us", verdicts[1].ours)
+
+
+class Value(unittest.TestCase):
+    def test_worked_out_by_hand(self):
+        # 4 GPUs at 3.6 $ an hour: 0.004 $ for the 1 s of the fastest; 2 $ for 2 million tokens.
+        answer = {"stages": 2, "replicas": 2, "value": {"gpu_hour": 3.6, "prefill_price": 1},
+                  "schedules": [
+                      {"period_ns": 1e9, "iterations": 10, "tokens_served": 0},
+                      {"period_ns": 2e9, "iterations": 10, "tokens_served": 2_000_000}]}
+        for ours, worked_out in zip(value.values(answer), (0.004, 0.002 + 0.1)):
+            self.assertAlmostEqual(ours, worked_out)
 
 
 class PrefillTimes(unittest.TestCase):

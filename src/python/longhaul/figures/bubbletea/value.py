@@ -16,7 +16,8 @@ FIGURE = Figure(
     expected=(
         Expected("worth of the chosen schedule over the best", "bound", low=1, high=1,
                  column="worth", where="chosen=1", reduce="min",
-                 why="It is never worse than any that it could choose."),
+                 why="It is never worse than any that it could choose, by the formula of "
+                     "prefill.md on what the answer says of each."),
     ))
 SCHEDULES = "gpipe,1f1b,varuna,atlas"
 PRICES = ("0.01", "0.1", "1")  # $ of 10^6 tokens
@@ -38,16 +39,28 @@ def numbers(options):
                                "--prefill-price", price, "--set", "run.iterations=20",
                                schedule=SCHEDULES)
         value = answer["value"]
-        best = max(one["value_per_second"] for one in value["candidates"])
-        for one, found in zip(value["candidates"], answer["schedules"]):
+        worths = values(answer)
+        for one, found, worth in zip(value["candidates"], answer["schedules"], worths):
             seconds = found["period_ns"] * found["iterations"] * 1e-9
             rows.append({"price": float(price), "schedule": one["schedule"],
                          "iterations_per_s": 1e9 / one["period_ns"],
                          "tokens_per_s": one["tokens_served"] / seconds,
                          "ttft_p99_ms": one["ttft_p99_ns"] / 1e6,
-                         "worth": one["value_per_second"] / best,
+                         "worth": worth / max(worths),
                          "chosen": int(one["schedule"] == value["chosen"])})
     return pd.DataFrame(rows)
+
+
+def values(answer):
+    """$ a second of each schedule: all GPUs for the period of the fastest, an iteration, and its
+    prompt tokens."""
+    value, schedules = answer["value"], answer["schedules"]
+    gpu_second = value["gpu_hour"] / 3600
+    gpus = answer["stages"] * answer["replicas"]
+    fastest = min(one["period_ns"] for one in schedules) * 1e-9
+    return [(one["iterations"] * gpus * fastest * gpu_second
+             + one["tokens_served"] / 1e6 * value["prefill_price"])
+            / (one["iterations"] * one["period_ns"] * 1e-9) for one in schedules]
 
 
 def figure_of(table):
