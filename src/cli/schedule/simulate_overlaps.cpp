@@ -36,7 +36,10 @@ void write_overlaps_trace(const Options& options, const Scenario& scenario,
   trace.info.git_commit = git_commit();
   trace.info.command_line = options.command_line;
   trace.info.scenario = scenario.text;
-  trace.info.environment = ordered_json{{"numbers", "simulated"}, {"comm", options.comm}}.dump();
+  ordered_json environment{{"numbers", "simulated"}, {"comm", options.comm}};
+  if (!options.allow.empty()) environment["allow"] = options.allow;
+  if (!options.rules.empty()) environment["rules"] = options.rules;
+  trace.info.environment = environment.dump();
   trace.info.activation_budget_bytes = scenario.activation_budget().count();
   for (const planner::OverlapResult& row : rows) {
     planner::SimulatedIteration ran = planner::simulate_all_ranks(*row.plan).or_throw();

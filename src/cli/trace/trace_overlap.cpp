@@ -10,8 +10,8 @@
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/trace/trace_source.hpp"
+#include "cli/trace/traced_iteration.hpp"
 #include "collective/explain/exposure_causes.hpp"
-#include "planner/overlap/evaluate_overlap.hpp"
 #include "report/record_file.hpp"
 
 namespace longhaul::cli {
@@ -24,46 +24,6 @@ using collective::IterationPlan;
 using collective::LoweredIteration;
 using collective::TimeByCause;
 using nlohmann::ordered_json;
-
-/// An iteration that was traced, and what its ops are.
-struct TracedIteration {
-  IterationPlan plan;
-  LoweredIteration lowered;
-};
-
-/// Times of all ops; nothing where the rows are not those of the plan.
-std::optional<OpTimes> times_of(std::span<const TimelineRow> rows, const Plan& plan) {
-  if (rows.size() != plan.ops.size()) return std::nullopt;
-  OpTimes times(plan.ops.size());
-  for (const TimelineRow& row : rows) {
-    if (row.op < 0 || std::cmp_greater_equal(row.op, plan.ops.size())) return std::nullopt;
-    const OpId id{static_cast<std::uint32_t>(row.op)};
-    const bool computes = plan.op(id).kind == OpKind::compute;
-    if (Rank{row.rank} != plan.rank_of(id) || computes != is_compute(row.kind)) return std::nullopt;
-    times[index(id)] = {
-        Duration{row.ready_ns}, Duration{row.start_ns}, Duration{row.end_ns},
-        row.bound_by < 0 ? kNone<OpId> : OpId{static_cast<std::uint32_t>(row.bound_by)},
-        row.bound_kind};
-  }
-  return times;
-}
-
-/// What ran under that name, made again from the trace's scenario.
-TracedIteration iteration_of_trace(const trace::Trace& trace, const std::string& source,
-                                   const std::string& name, std::span<const TimelineRow> rows) {
-  const Scenario scenario = scenario_of_trace(trace, source).as_played();
-  for (const Arrangement arrangement : every<Arrangement>()) {
-    Result<IterationPlan> plan = planner::iteration_named(name, scenario, arrangement);
-    if (!plan) fail("{}: {} cannot be made again ({})", source, name, plan.refusal().reason);
-    TracedIteration made{*std::move(plan), {}};
-    made.lowered = collective::lower_iteration(made.plan).or_throw();
-    if (times_of(rows, made.lowered.plan)) return made;
-  }
-  fail(
-      "{}: the ops of {} are not those that this longhaul makes of it (another version, or a "
-      "schedule from a file). Trace it again.",
-      source, name);
-}
 
 /// What a side of the trace says of the collectives of a rank.
 struct ExplainedSide {
@@ -249,6 +209,7 @@ int typical_iteration(const Timeline& timeline, int schedule) {
 /// The rows of one iteration of a side; none where it has no such schedule.
 struct SideRows {
   const char* name;
+  const Timeline* timeline;
   int iteration = 0;
   std::span<const TimelineRow> rows;
 };
@@ -256,11 +217,12 @@ std::vector<SideRows> sides_of(const trace::Trace& trace, const std::string& sch
                                const Options& options) {
   std::vector<SideRows> sides;
   if (const auto place = position_of(trace.predicted, schedule))
-    sides.push_back({"predicted", 0, trace::rows_of(trace.predicted, *place, 0)});
+    sides.push_back({"predicted", &trace.predicted, 0, trace::rows_of(trace.predicted, *place, 0)});
   const auto place = position_of(trace.measured, schedule);
   if (!place || iteration_numbers(trace.measured, *place).empty()) return sides;
   const int iteration = options.iteration.value_or(typical_iteration(trace.measured, *place));
-  sides.push_back({"measured", iteration, trace::rows_of(trace.measured, *place, iteration)});
+  sides.push_back(
+      {"measured", &trace.measured, iteration, trace::rows_of(trace.measured, *place, iteration)});
   return sides;
 }
 
@@ -282,10 +244,11 @@ ExplainedSchedule explain(const trace::Trace& trace, const std::string& schedule
                           const Options& options) {
   const std::vector<SideRows> sides = sides_of(trace, schedule, options);
   const std::string& source = options.files.front();
-  TracedIteration traced = iteration_of_trace(trace, source, schedule, sides.front().rows);
+  TracedIteration traced =
+      iteration_of_trace(trace, source, schedule, *sides.front().timeline, sides.front().rows);
   ExplainedSchedule made;
   for (const SideRows& side : sides) {
-    const std::optional<OpTimes> times = times_of(side.rows, traced.lowered.plan);
+    const std::optional<OpTimes> times = times_of(*side.timeline, side.rows, traced.lowered.plan);
     if (!times)
       fail("{}: the {} ops of {} are not those of its plan. Trace it again.", source, side.name,
            schedule);

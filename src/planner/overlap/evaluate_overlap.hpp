@@ -77,11 +77,12 @@ struct DecidedIteration {
     const collective::Overlap& overlap, const Schedule& schedule, const Scenario& scenario,
     Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {});
 
-/// The iteration that a trace names: "gpipe+zero3" is gpipe under zero3, made (and searched) again.
-/// Throws Error where there is no such schedule or overlap; refused as the above.
+/// The iteration that a trace names: "gpipe+zero3" is gpipe under zero3, made (and searched, within
+/// `limits`) again. Throws Error where there is no such schedule or overlap; refused as the above.
 [[nodiscard]] Result<collective::IterationPlan> iteration_named(std::string_view name,
                                                                 const Scenario& scenario,
-                                                                Arrangement arrangement);
+                                                                Arrangement arrangement,
+                                                                const OverlapLimits& limits = {});
 
 /// A plan of an iteration as it is, simulated.
 struct SimulatedIteration {
