@@ -58,10 +58,11 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
         text += fmt::format("! {} does not fit on device {}: {} of {}\n", m.predicted.schedule,
                             device.device, to_text(device.total()), to_text(*device.capacity));
   for (const PipelineMeasurement& m : measurements)
-    if (m.overlap && !m.overlap->predicted.fits())
+    if (m.overlap && m.overlap->predicted.overflow) {
+      const planner::MemoryOverflow& over = *m.overlap->predicted.overflow;
       text += fmt::format("! {} does not fit on rank {}: {} of {}\n", m.predicted.schedule,
-                          number(m.overlap->predicted.rank), to_text(m.overlap->predicted.peak),
-                          to_text(*m.overlap->predicted.capacity));
+                          number(over.rank), to_text(over.peak), to_text(over.capacity));
+    }
   for (const PlannedSchedule& planned : input.schedules)
     if (!planned.planning.is_null())
       text += fmt::format("{}: found from {}, {} moves tried\n", planned.schedule.name,

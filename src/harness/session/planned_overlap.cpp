@@ -20,8 +20,8 @@ void warn_of_peak(const planner::OverlapResult& result) {
   fmt::print(stderr,
              "longhaul: {} under {} does not fit on rank {}: {} are needed and its device has {} "
              "(timed operators run all the same, and are marked)\n",
-             result.schedule, result.overlap, number(result.rank), to_text(result.peak),
-             to_text(*result.capacity));
+             result.schedule, result.overlap, number(result.overflow->rank),
+             to_text(result.overflow->peak), to_text(result.overflow->capacity));
 }
 
 Json certificate_json(const planner::OverlapCertificate& certificate) {

@@ -6,11 +6,11 @@
 
 #include "collective/folding/folded_iteration.hpp"
 #include "collective/iteration/communications.hpp"
-#include "collective/iteration/iteration_memory.hpp"
 #include "collective/overlap/rewrites.hpp"
 #include "planner/collectives/collective_times.hpp"
 #include "planner/collectives/time_alone.hpp"
 #include "planner/make_schedule.hpp"
+#include "planner/overlap/overlap_evaluator.hpp"
 #include "planner/overlap/overlap_search.hpp"
 #include "sim/simulate.hpp"
 
@@ -22,7 +22,7 @@ using collective::FoldedIteration;
 using collective::IterationPlan;
 using collective::IterationTimes;
 
-/// The rank with the most exposed communication and the most memory of a rank.
+/// The rank with the most exposed communication, and the memory of all ranks.
 void take_times(const IterationPlan& plan, const IterationTimes& times, OverlapResult& result) {
   result.makespan = times.makespan();
   bool is_first = true;
@@ -32,15 +32,11 @@ void take_times(const IterationPlan& plan, const IterationTimes& times, OverlapR
       result.exposure = exposure;
       result.rank = rank;
     }
-    const Bytes peak = collective::peak_memory(plan, times, rank);
-    if (is_first || peak > result.peak) {
-      const auto& capacities = plan.scenario->memory.capacity;
-      const auto stage = index(plan.base->ranks[index(rank)].device);
-      result.peak = peak;
-      result.capacity = stage < capacities.size() ? capacities[stage] : std::nullopt;
-    }
     is_first = false;
   }
+  const PeakMemory memory = peak_of(plan, times);
+  result.peak = memory.peak;
+  result.overflow = memory.overflow;
 }
 
 /// Of the iteration when nothing overlaps.

@@ -32,6 +32,12 @@ struct OverlapCertificate {
   std::size_t evaluated = 0;  ///< iterations simulated
 };
 
+/// A rank that holds more than its device has.
+struct MemoryOverflow {
+  Rank rank{};
+  Bytes peak, capacity;
+};
+
 /// How a schedule does under an overlap, simulated.
 struct OverlapResult {
   std::string schedule, overlap;
@@ -42,8 +48,8 @@ struct OverlapResult {
   /// The communication's part of what a rank does when nothing overlaps, of the rank with the most
   /// of both (Centauri 5.4): 0 to 1.
   double alpha = 0;
-  Bytes peak;                     ///< the most that a rank holds
-  std::optional<Bytes> capacity;  ///< of that rank's device
+  Bytes peak;                              ///< the most that a rank holds
+  std::optional<MemoryOverflow> overflow;  ///< of the rank that lacks most; nothing: all fit
   Grain grain = Grain::steps;
   OverlapBound bound;
   std::optional<OverlapCertificate> certificate;            ///< of a searched one
@@ -52,7 +58,7 @@ struct OverlapResult {
   /// min(1 / alpha, 1 / (1 - alpha)): what any overlap can gain at most over none (5.4).
   [[nodiscard]] double speedup_bound() const;
   [[nodiscard]] double gap() const;  ///< makespan / bound - 1
-  [[nodiscard]] bool fits() const { return !capacity || peak <= *capacity; }
+  [[nodiscard]] bool fits() const { return !overflow; }
 };
 
 /// An iteration under an overlap as it is to run.

@@ -12,14 +12,17 @@ using collective::IterationTimes;
 
 PeakMemory peak_of(const IterationPlan& plan, const IterationTimes& times) {
   PeakMemory most;
-  for (const DeviceId stage : plan.stages.ids()) {
-    const auto& capacities = plan.scenario->memory.capacity;
-    // Ranks of a stage do the same: one of them stands for all.
-    const Rank rank = plan.scenario->rank(ReplicaId{0}, stage);
+  Bytes most_lacking;
+  const auto& capacities = plan.scenario->memory.capacity;
+  for (const Rank rank : times.ranks()) {
     const Bytes peak = collective::peak_memory(plan, times, rank);
     most.peak = std::max(most.peak, peak);
-    if (index(stage) < capacities.size() && capacities[index(stage)])
-      most.fits = most.fits && peak <= *capacities[index(stage)];
+    const std::size_t stage = index(plan.base->ranks[index(rank)].device);
+    if (stage >= capacities.size() || !capacities[stage]) continue;
+    const Bytes lacking = peak - *capacities[stage];
+    if (lacking <= most_lacking) continue;
+    most_lacking = lacking;
+    most.overflow = MemoryOverflow{rank, peak, *capacities[stage]};
   }
   return most;
 }
@@ -44,7 +47,7 @@ std::optional<EvaluatedOverlap> OverlapEvaluator::simulated(const IterationPlan&
   ops_ += ran->lowered.plan.ops.size();
   const IterationTimes times{ran->lowered, ran->times};
   const PeakMemory memory = peak_of(plan, times);
-  return EvaluatedOverlap{decisions, times.makespan(), memory.peak, memory.fits};
+  return EvaluatedOverlap{decisions, times.makespan(), memory.peak, memory.fits()};
 }
 
 }  // namespace longhaul::planner

@@ -9,10 +9,12 @@
 
 namespace longhaul::planner {
 
-/// The most that a rank holds, and whether all ranks stay within their devices' capacity.
+/// The most that a rank holds, and whether all ranks stay within their devices' capacity, which
+/// differs by stage: the rank that lacks most need not be the one that holds most.
 struct PeakMemory {
   Bytes peak;
-  bool fits = true;
+  std::optional<MemoryOverflow> overflow;
+  [[nodiscard]] bool fits() const { return !overflow; }
 };
 [[nodiscard]] PeakMemory peak_of(const collective::IterationPlan& plan,
                                  const collective::IterationTimes& times);

@@ -93,7 +93,7 @@ private:
     made.spans = spans_of(*plan, *ran);
     made.makespan = times.makespan();
     made.peak = memory.peak;
-    made.fits = memory.fits;
+    made.fits = memory.fits();
     made.bound = bound_of_overlaps(*plan);
     return made;
   }

@@ -286,6 +286,23 @@ TEST(EvaluateOverlap, SendsBetweenStagesAndTensorRanks) {
   EXPECT_EQ(bytes.at(Traffic::tp), 2 * 4 * 3 * 2 * 3 * whole);
 }
 
+/// The rank that holds most has a larger device than the one that lacks memory.
+TEST(EvaluateOverlap, FitsWhereEachRankFitsItsOwnStagesDevice) {
+  const auto on = [](const char* capacity) {
+    const Scenario scenario =
+        scenario::load_scenario(testing::kShippedScenarios / "centauri-real.toml",
+                                std::vector{std::string{"memory.capacity="} + capacity});
+    return evaluated(scenario, "fsdp2", "1f1b");
+  };
+  const OverlapResult tight = on("[\"1GB\", \"150kB\"]");
+  EXPECT_FALSE(tight.fits());
+  ASSERT_TRUE(tight.overflow);
+  EXPECT_EQ(tight.overflow->capacity, Bytes{150'000});
+  EXPECT_GT(tight.overflow->peak, Bytes{150'000});
+  EXPECT_LT(tight.overflow->peak, tight.peak);
+  EXPECT_TRUE(on("[\"1GB\", \"1GB\"]").fits());
+}
+
 /// Gathers of a unit ahead take memory; as many as there is room for stay within the capacity.
 TEST(EvaluateOverlap, PrefetchesAsMemoryAllows) {
   const auto result = [](const char* prefetch, const char* capacity) {
