@@ -65,6 +65,18 @@ std::string set_in(const std::string& text) {
   return result;
 }
 
+/// What set_in() made of a text, as it was.
+std::string set_out(std::string_view text) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    std::string_view line = line_at(text, at);
+    at += line.size();
+    if (line.starts_with(' ')) line.remove_prefix(1);
+    result += line;
+  }
+  return result;
+}
+
 }  // namespace
 
 bool holds_files(std::string_view text) {
@@ -99,6 +111,8 @@ EmbeddedFiles take_held_files(std::string& text, const std::string& source) {
     }
   }
   text = std::move(kept);
+  for (auto* const files : {&held.costs, &held.levels})
+    for (auto& [name, content] : *files) content = set_out(content);
   return held;
 }
 

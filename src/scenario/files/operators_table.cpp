@@ -59,9 +59,7 @@ std::vector<ProfiledCall> read_calls(std::string_view csv, const std::string& so
                                               "type", "calls", "n",        "median_ns"};
   std::vector<ProfiledCall> calls;
   bool has_names = false;
-  each_csv_line(csv, source, [&](CsvLine& line) {
-    std::string_view& first = line.words.front();  // set in, in a text that holds the table
-    if (first.starts_with(' ')) first.remove_prefix(1);
+  each_csv_line(csv, source, [&](const CsvLine& line) {
     if (line.words.size() < names.size())
       line.refuse("{} columns (part to median_ns are {}). Take the operators.csv of bench_profile.",
                   line.words.size(), names.size());

@@ -27,8 +27,7 @@ public:
 
   /// The first line that says something; false where it was taken as the header.
   [[nodiscard]] bool take(CsvLine& line) {
-    std::string_view& first = line.words.front();  // set in, in a text that holds the table
-    if (first.starts_with(' ')) first.remove_prefix(1);
+    std::string_view& first = line.words.front();
     if (first.starts_with("\xEF\xBB\xBF")) first.remove_prefix(3);
     if (places_.empty()) {
       read_header(line);

@@ -48,5 +48,17 @@ TEST(TraceOverlap, RefusesAPlanOfOtherOps) {
   EXPECT_THAT(run.err, HasSubstr("--allow or --rules"));
 }
 
+/// benchmarks/profiles/tiny-f32.csv, which the trace's scenario holds, begins with a comment.
+TEST(TraceOverlap, ReadsAScenarioWhoseProfileHasAComment) {
+  const TempDir directory;
+  const std::string file = directory.path("profile.h5");
+  const auto scenario = testing::kShippedScenarios.parent_path() / "profiles" / "tiny.toml";
+  const Outcome simulated = longhaul_run(
+      {"simulate", scenario.string(), "--schedule", "gpipe", "--overlap", "ddp", "--out", file});
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  const Outcome run = longhaul_run({"trace", "overlap", file});
+  EXPECT_EQ(run.code, 0) << run.err;
+}
+
 }  // namespace
 }  // namespace longhaul::test
