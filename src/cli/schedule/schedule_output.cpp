@@ -52,9 +52,9 @@ void require_granularity(OutputFormat format, Granularity granularity) {
   if (granularity == Granularity::blocks) return;
   if (format != OutputFormat::goal && format != OutputFormat::chakra)
     fail(
-        "--granularity operator: a file of format {} orders blocks (a schedule does). Give "
-        "--format goal or chakra, or leave --granularity out.",
-        to_string(format));
+        "--granularity {}: a file of format {} orders blocks (a schedule does). Give --format goal "
+        "or chakra, or leave --granularity out.",
+        to_string(granularity), to_string(format));
 }
 
 std::vector<schedule::Placement> placements_of(OutputFormat format) {

@@ -348,11 +348,13 @@ TEST(ScheduleCommand, ExportsOperatorsOfPlansAndRefusesThemInFilesOfBlocks) {
     return count;
   };
   EXPECT_GT(computations("operator.goal"), computations("block.goal"));
-  for (const char* format : {"longhaul", "pytorch"}) {
-    const Outcome refused = run(format, "operator");
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_THAT(refused.err, HasSubstr("orders blocks (a schedule does)"));
-  }
+  for (const char* format : {"longhaul", "pytorch"})
+    for (const std::string granularity : {"operator", "task"}) {
+      const Outcome refused = run(format, granularity);
+      EXPECT_EQ(refused.code, 2);
+      EXPECT_THAT(refused.err, HasSubstr("--granularity " + granularity + ": "));
+      EXPECT_THAT(refused.err, HasSubstr("orders blocks (a schedule does)"));
+    }
 }
 
 }  // namespace
