@@ -196,9 +196,21 @@ Answer graph_answer(const Options& options, const Schedule& schedule, const Scen
   return {text + table.text(table_width(options))};
 }
 
+/// What chooses ops of a plan: a graph has all operators of one rank of each stage.
+void refuse_beside_graph(const Options& options) {
+  if (options.graph.empty()) return;
+  const auto refuse = [](const char* option) {
+    fail("{} and --graph are both given (a graph is of one rank of each stage). Leave one out.",
+         option);
+  };
+  if (options.rank) refuse("--rank");
+  if (!options.granularity.empty()) refuse("--granularity");
+}
+
 }  // namespace
 
 Answer ops_command(const Options& options) {
+  refuse_beside_graph(options);
   const Scenario scenario = scenario_of(options);
   const planner::PlannerOptions planner = planner_options_of(options);
   const Granularity granularity = report::granularity_of(options.granularity);

@@ -177,11 +177,10 @@ void write_simulated_trace(const Options& options, const Scenario& scenario,
 
 Answer simulate_command(const Options& options) {
   if (!options.overlap.empty()) return simulate_overlaps(options);
-  for (const auto& [option, text] :
-       {std::pair{"--allow", options.allow}, std::pair{"--rules", options.rules}})
-    if (!text.empty())
-      fail("{}: nothing is searched (it is of --overlap centauri and best). Add --overlap.",
-           option);
+  if (!options.allow.empty())
+    fail("--allow: nothing is searched (it is of --overlap centauri and best). Add --overlap.");
+  if (!options.rules.empty())
+    fail("--rules: nothing is searched (it is of --overlap centauri). Add --overlap.");
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
   if (traced) report::require_new_file(options.out);

@@ -1,5 +1,10 @@
 #include "cli/schedule/simulate_overlaps.hpp"
 
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
 #include <nlohmann/json.hpp>
 
 #include "base/version.hpp"
@@ -26,6 +31,30 @@ void refuse_beside_overlap(const Options& options) {
   if (options.iterations) refuse("--iterations");
   if (options.bounds) refuse("--bounds");
   if (options.planner.robust) refuse("--robust");
+}
+
+/// `takers`: the searched overlaps that obey the option. Others may stand beside one of them, but
+/// not search as if it were not given.
+void require_taken(const char* option, const std::string& given,
+                   std::span<const std::string_view> takers,
+                   std::span<const collective::Overlap* const> wanted) {
+  if (given.empty()) return;
+  const auto takes = [&](const collective::Overlap* each) {
+    return std::ranges::find(takers, each->name) != takers.end();
+  };
+  const bool is_taken = std::ranges::any_of(wanted, takes);
+  for (const collective::Overlap* each : wanted)
+    if (!takes(each) && (each->is_searched() || !is_taken))
+      fail("{} and --overlap {} are both given (it is of {}). Leave one out.", option, each->name,
+           fmt::join(takers, " and "));
+}
+
+void require_limits_taken(const Options& options,
+                          std::span<const collective::Overlap* const> wanted) {
+  constexpr std::array<std::string_view, 2> kAllow{"centauri", "best"};
+  constexpr std::array<std::string_view, 1> kRules{"centauri"};
+  require_taken("--allow", options.allow, kAllow, wanted);
+  require_taken("--rules", options.rules, kRules, wanted);
 }
 
 /// The timelines of all rows, of every rank; named as those of ranks are: "gpipe+zero3".
@@ -56,6 +85,7 @@ Answer simulate_overlaps(const Options& options) {
   if (!options.out.empty()) report::require_new_file(options.out);
   const std::vector<const collective::Overlap*> wanted =
       collective::parse_overlaps(options.overlap);
+  require_limits_taken(options, wanted);
   const planner::OverlapLimits limits = planner::parse_overlap_limits(options.allow, options.rules);
   const Scenario scenario = scenario_of(options);
   const planner::PlannerOptions planner = planner_options_of(options);

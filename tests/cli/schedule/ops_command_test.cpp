@@ -169,5 +169,18 @@ TEST(OpsCommand, DrawsTheOperatorGraphOfFigure8) {
   EXPECT_EQ(again.code, 2);
 }
 
+TEST(OpsCommand, AGraphChoosesNoOps) {
+  const TempDir dir;
+  const std::string scenario = dir.write("figure3.toml", kFigure3);
+  for (const auto& [option, value] :
+       {std::pair{"--rank", "1"}, std::pair{"--granularity", "operator"}}) {
+    const Outcome run = longhaul_run(
+        {"ops", scenario, "--schedule", "1f1b", "--graph", dir.path("g.dot"), option, value});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr(std::string{option} + " and --graph are both given"));
+  }
+  EXPECT_EQ(dir.files(), 1U);
+}
+
 }  // namespace
 }  // namespace longhaul::test

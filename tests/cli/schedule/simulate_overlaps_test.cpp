@@ -63,5 +63,20 @@ TEST(SimulateOverlaps, RefusesInOneLine) {
       HasSubstr("Use at least"));
 }
 
+TEST(SimulateOverlaps, RefusesLimitsThatAnOverlapDoesNotTake) {
+  const auto said = [](const char* overlap, const char* option, const char* value) {
+    const Outcome run = overlaps_of_toy({"--overlap", overlap, option, value});
+    EXPECT_EQ(run.code, 2) << run.out;
+    return run.err;
+  };
+  EXPECT_THAT(said("zero3", "--allow", "layer"),
+              HasSubstr("--allow and --overlap zero3 are both given (it is of centauri and best)"));
+  EXPECT_THAT(said("centauri-rules", "--allow", "group"), HasSubstr("--overlap centauri-rules"));
+  EXPECT_THAT(said("best", "--rules", "layer"),
+              HasSubstr("--rules and --overlap best are both given (it is of centauri)"));
+  EXPECT_THAT(said("centauri,best", "--rules", "layer"), HasSubstr("--overlap best"));
+  EXPECT_EQ(overlaps_of_toy({"--overlap", "serial,centauri", "--allow", "layer"}).code, 0);
+}
+
 }  // namespace
 }  // namespace longhaul::test
