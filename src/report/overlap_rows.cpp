@@ -35,6 +35,7 @@ void add_certificate(const planner::OverlapCertificate& certificate,
   json["decided"] = certificate.decided;
   json["search_ns"] = certificate.search.count();
   json["evaluated"] = certificate.evaluated;
+  json["stopped"] = certificate.is_stopped;
   if (!certificate.is_proof) return;
   nlohmann::ordered_json baselines = nlohmann::ordered_json::array();
   for (const planner::OverlapBaseline& each : certificate.baselines)
@@ -53,6 +54,7 @@ std::string certificate_text(const planner::OverlapResult& result) {
   std::string text =
       fmt::format("{} {}: {}. {} iterations simulated in {}.", result.schedule, result.overlap,
                   certificate.decided, certificate.evaluated, to_text(certificate.search));
+  if (certificate.is_stopped) text += " Stopped before the search was done.";
   const planner::OverlapBaseline* fastest = nullptr;
   std::vector<std::string> too_large;
   for (const planner::OverlapBaseline& each : certificate.baselines) {

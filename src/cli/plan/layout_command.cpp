@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/program/option_values.hpp"
 #include "base/text_file.hpp"
+#include "cli/command/stop_signal.hpp"
 #include "cli/plan/layout_plan.hpp"
 #include "planner/layouts/layout_search.hpp"
 #include "report/record_file.hpp"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <charconv>
-#include <csignal>
 
 #include "base/error.hpp"
 #include "base/program/arguments.hpp"
@@ -56,10 +55,6 @@ std::vector<int> usual_replicas(const LayoutProblem& problem, const std::string&
   std::erase_if(counts, [&](int count) { return count > most; });
   return counts;
 }
-
-volatile std::sig_atomic_t stop_signal_came = 0;
-
-void note_stop(int) { stop_signal_came = 1; }
 
 }  // namespace
 
@@ -223,9 +218,5 @@ double days_of(const char* option, const std::string& text) {
     fail("{}: {} (or days: 30d).", option, error.what());
   }
 }
-
-StopSignal::StopSignal() : before_{std::signal(SIGINT, note_stop)} { stop_signal_came = 0; }
-StopSignal::~StopSignal() { std::signal(SIGINT, before_); }
-bool StopSignal::came() { return stop_signal_came != 0; }
 
 }  // namespace longhaul::cli

@@ -49,19 +49,6 @@ void require_few_points(const planner::LayoutProblem& problem, const planner::La
 /// What `longhaul plan --search parallel` says.
 [[nodiscard]] Answer layout_answer(const Options& options);
 
-/// Is the search told to stop (SIGINT)? While one of these lives; more than one at a time may not.
-class StopSignal {
-public:
-  StopSignal();
-  ~StopSignal();
-  StopSignal(const StopSignal&) = delete;
-  StopSignal& operator=(const StopSignal&) = delete;
-  [[nodiscard]] static bool came();
-
-private:
-  void (*before_)(int);
-};
-
 /// Rates of models as CSV: that of --throughput of `cluster`, or what the layouts of --plans reach.
 struct RateTable {
   std::string text;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
+#include "base/program/working_line.hpp"
 #include "base/version.hpp"
+#include "cli/command/stop_signal.hpp"
 #include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
@@ -78,6 +81,32 @@ void write_overlaps_trace(const Options& options, const Scenario& scenario,
   trace::write_trace(options.out, trace);
 }
 
+/// SIGINT ends a search, with the best so far. A terminal shows how far it is.
+planner::SearchWatch watch_of(const std::string& schedule, const std::string& overlap) {
+  return [name = fmt::format("{} {}", schedule, overlap)](std::size_t evaluated) {
+    WorkingLine::step(fmt::format("{}, {} iterations simulated", name, evaluated));
+    return StopSignal::came();
+  };
+}
+
+std::vector<planner::OverlapResult> overlap_rows(
+    const Scenario& scenario, const std::vector<planner::ScheduleResult>& schedules,
+    std::span<const collective::Overlap* const> wanted, Arrangement arrangement,
+    const planner::OverlapLimits& limits) {
+  std::vector<planner::OverlapResult> rows;
+  std::optional<StopSignal> stop;
+  for (const planner::ScheduleResult& made : schedules)
+    for (const collective::Overlap* overlap : wanted) {
+      const bool is_searched = overlap->is_searched();
+      if (is_searched && !stop) stop.emplace();
+      rows.push_back(planner::evaluate_overlap(*overlap, made.schedule, scenario, arrangement,
+                                               is_searched ? limits : planner::OverlapLimits{},
+                                               watch_of(made.schedule.name, overlap->name))
+                         .or_throw());
+    }
+  return rows;
+}
+
 }  // namespace
 
 Answer simulate_overlaps(const Options& options) {
@@ -92,13 +121,8 @@ Answer simulate_overlaps(const Options& options) {
   const planner::ChosenSchedules chosen =
       planner::ScheduleChooser{planner::parse_schedule_option(options.schedule), scenario, planner}
           .choose();
-  std::vector<planner::OverlapResult> rows;
-  for (const planner::ScheduleResult& made : chosen.schedules)
-    for (const collective::Overlap* overlap : wanted)
-      rows.push_back(
-          planner::evaluate_overlap(*overlap, made.schedule, scenario, planner.search.arrangement,
-                                    overlap->is_searched() ? limits : planner::OverlapLimits{})
-              .or_throw());
+  const std::vector<planner::OverlapResult> rows =
+      overlap_rows(scenario, chosen.schedules, wanted, planner.search.arrangement, limits);
   if (!options.out.empty()) write_overlaps_trace(options, scenario, rows);
   if (!options.json) {
     std::string text = fmt::format("{}: {}; simulated, {}\n\n", scenario.name,

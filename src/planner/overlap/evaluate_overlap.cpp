@@ -145,14 +145,19 @@ Result<double> alpha_without_overlap(const IterationPlan& undecided) {
 
 Result<DecidedIteration> searched_iteration(const collective::Overlap& overlap,
                                             const Schedule& schedule, const Scenario& scenario,
-                                            Arrangement arrangement, const OverlapLimits& limits) {
+                                            Arrangement arrangement, const OverlapLimits& limits,
+                                            const SearchWatch& watch) {
   const auto begin = std::chrono::steady_clock::now();
   Result<FoundOverlap> searched =
-      searched_overlap(overlap.name, schedule, scenario, arrangement, limits);
+      searched_overlap(overlap.name, schedule, scenario, arrangement, limits, watch);
   if (!searched) return searched.refusal();
   FoundOverlap found = *std::move(searched);
-  OverlapCertificate certificate{std::move(found.baselines), found.is_proof,
-                                 std::move(found.decided), Duration{}, found.evaluated};
+  OverlapCertificate certificate{std::move(found.baselines),
+                                 found.is_proof,
+                                 std::move(found.decided),
+                                 Duration{},
+                                 found.evaluated,
+                                 found.is_stopped};
   certificate.search =
       std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begin);
   const Result<double> alpha = alpha_without_overlap(found.undecided);
@@ -165,9 +170,10 @@ Result<DecidedIteration> searched_iteration(const collective::Overlap& overlap,
 
 Result<DecidedIteration> decided_iteration(const collective::Overlap& overlap,
                                            const Schedule& schedule, const Scenario& scenario,
-                                           Arrangement arrangement, const OverlapLimits& limits) {
+                                           Arrangement arrangement, const OverlapLimits& limits,
+                                           const SearchWatch& watch) {
   if (overlap.is_searched())
-    return searched_iteration(overlap, schedule, scenario, arrangement, limits);
+    return searched_iteration(overlap, schedule, scenario, arrangement, limits, watch);
   Result<IterationPlan> plan = collective::overlapped(overlap, schedule, scenario, arrangement);
   if (!plan) return plan.refusal();
   const Result<double> alpha = alpha_without_overlap(*plan);
@@ -212,9 +218,9 @@ Result<OverlapResult> evaluate_iteration(const DecidedIteration& iteration,
 
 Result<OverlapResult> evaluate_overlap(const collective::Overlap& overlap, const Schedule& schedule,
                                        const Scenario& scenario, Arrangement arrangement,
-                                       const OverlapLimits& limits) {
+                                       const OverlapLimits& limits, const SearchWatch& watch) {
   Result<DecidedIteration> made =
-      decided_iteration(overlap, schedule, scenario, arrangement, limits);
+      decided_iteration(overlap, schedule, scenario, arrangement, limits, watch);
   if (!made) return made.refusal();
   return evaluate_iteration(*made, schedule.name, overlap.name);
 }

@@ -30,6 +30,7 @@ struct OverlapCertificate {
   std::string decided;        ///< in words
   Duration search{};          ///< on the clock of the machine
   std::size_t evaluated = 0;  ///< iterations simulated
+  bool is_stopped = false;    ///< by its watch, before it was done
 };
 
 /// A rank that holds more than its device has.
@@ -72,7 +73,8 @@ struct DecidedIteration {
 /// A search runs here, once. Refused as collective::overlapped() is.
 [[nodiscard]] Result<DecidedIteration> decided_iteration(
     const collective::Overlap& overlap, const Schedule& schedule, const Scenario& scenario,
-    Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {});
+    Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {},
+    const SearchWatch& watch = {});
 /// Refused as lower_iteration() is, and where the iteration deadlocks. The names are for the row.
 [[nodiscard]] Result<OverlapResult> evaluate_iteration(const DecidedIteration& iteration,
                                                        const std::string& schedule,
@@ -81,7 +83,8 @@ struct DecidedIteration {
 /// Both.
 [[nodiscard]] Result<OverlapResult> evaluate_overlap(
     const collective::Overlap& overlap, const Schedule& schedule, const Scenario& scenario,
-    Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {});
+    Arrangement arrangement = Arrangement::decoupled, const OverlapLimits& limits = {},
+    const SearchWatch& watch = {});
 
 /// The iteration that a trace names: "gpipe+zero3" is gpipe under zero3, made (and searched, within
 /// `limits`) again. Throws Error where there is no such schedule or overlap; refused as the above.

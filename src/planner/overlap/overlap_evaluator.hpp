@@ -43,8 +43,9 @@ public:
   [[nodiscard]] std::optional<EvaluatedOverlap> simulated(const collective::IterationPlan& plan,
                                                           const OverlapDecisions& decisions = {});
   [[nodiscard]] bool is_spent() const {
-    return evaluated_ >= budget_.evaluations || ops_ >= budget_.ops;
+    return evaluated_ >= budget_.evaluations || ops_ >= budget_.ops || is_stopped();
   }
+  [[nodiscard]] bool is_stopped() const { return budget_.watch && budget_.watch(evaluated_); }
   [[nodiscard]] std::size_t evaluated() const { return evaluated_; }
 
 private:

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <functional>
 #include <string_view>
 
 #include "base/listed_enum.hpp"
@@ -34,6 +36,9 @@ struct OverlapLimits {
   [[nodiscard]] bool any() const { return !(*this == OverlapLimits{}); }
   friend bool operator==(const OverlapLimits&, const OverlapLimits&) = default;
 };
+
+/// Told how many iterations a search has simulated; true ends it, with the best so far.
+using SearchWatch = std::function<bool(std::size_t evaluated)>;
 
 /// `allow`: a comma list of ideas, the others are left out; `rules`: one of tiers. Empty: all, and
 /// none. Throws Error on an unknown one, with the nearest.

@@ -275,6 +275,7 @@ private:
     made.is_proof = !limits_.any();
     made.bound = space_.bound();
     made.evaluated = evaluate_.evaluated();
+    made.is_stopped = evaluate_.is_stopped();
     return made;
   }
 
@@ -306,8 +307,8 @@ Result<FoundOverlap> centauri_overlap(const Schedule& schedule, const Scenario& 
 
 Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
                                       const Scenario& scenario, Arrangement arrangement,
-                                      const OverlapLimits& limits) {
-  const OverlapBudget budget{.limits = limits};
+                                      const OverlapLimits& limits, const SearchWatch& watch) {
+  const OverlapBudget budget{.limits = limits, .watch = watch};
   if (name == "best") return best_overlap(schedule, scenario, arrangement, budget);
   if (name == "centauri") return centauri_overlap(schedule, scenario, arrangement, budget);
   return OverlapSearch{schedule, scenario, arrangement, OverlapBudget{}, OverlapScope::as_given}

@@ -24,6 +24,7 @@ struct FoundOverlap {
   OverlapBound bound;         ///< of the space: the least of the shardings that it has
   std::size_t evaluated = 0;  ///< iterations simulated, baselines included
   bool is_proof = true;       ///< no baseline that fits is faster
+  bool is_stopped = false;    ///< by its watch, after the baselines at the earliest
 };
 
 /// How much a search simulates at most, and what it may do.
@@ -31,6 +32,7 @@ struct OverlapBudget {
   std::size_t evaluations = 3000;
   std::size_t ops = 60'000'000;  ///< of all simulated plans together
   OverlapLimits limits{};
+  SearchWatch watch{};
 };
 
 /// The joint search: sharding (unit, regather, bucket; sums whole, or scattered and gathered),
@@ -54,6 +56,7 @@ struct OverlapBudget {
 [[nodiscard]] Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
                                                     const Scenario& scenario,
                                                     Arrangement arrangement,
-                                                    const OverlapLimits& limits = {});
+                                                    const OverlapLimits& limits = {},
+                                                    const SearchWatch& watch = {});
 
 }  // namespace longhaul::planner

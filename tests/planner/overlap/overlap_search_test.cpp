@@ -67,6 +67,24 @@ TEST(OverlapSearch, IsNeverSlowerThanABaseline) {
   }
 }
 
+/// With the baselines known, however early.
+TEST(OverlapSearch, EndsWithTheBestSoFarWhenItIsToldTo) {
+  const Scenario toy = centauri_toy();
+  std::size_t last = 0;
+  const OverlapBudget budget{.watch = [&](std::size_t evaluated) {
+    last = evaluated;
+    return evaluated >= 20;
+  }};
+  const FoundOverlap found = best_of(toy, "gpipe", budget);
+  EXPECT_TRUE(found.is_stopped);
+  EXPECT_EQ(found.evaluated, last);
+  EXPECT_LE(found.evaluated, 20U);
+  expect_certificate(found, "best");
+  const FoundOverlap done = best_of(toy);
+  EXPECT_FALSE(done.is_stopped);
+  EXPECT_GT(done.evaluated, 20U);
+}
+
 // 1 + 1 + 6 parts of 4 MB over two ranks, and one gathered unit with its gradients.
 TEST(OverlapSearch, StaysWithinMemory) {
   const Scenario tight =
