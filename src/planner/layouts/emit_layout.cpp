@@ -222,17 +222,27 @@ private:
     if (layout_.pipeline == 1) return;
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (runs[i].last > runs[i].first)
-        add_link(runs[i].name, runs[i].name, times_.border(runs[i].first, runs[i].first + 1));
+        add_links_between(runs[i].name, runs[i].first, runs[i].name, runs[i].first + 1);
       if (i + 1 < runs.size())
-        add_link(runs[i].name, runs[i + 1].name, times_.border(runs[i].last, runs[i + 1].first));
+        add_links_between(runs[i].name, runs[i].last, runs[i + 1].name, runs[i + 1].first);
     }
     const bool wraps = layout_.order == LayoutOrder::interleaved && runs.size() > 2;
-    if (wraps) add_link(runs.back().name, runs.front().name, times_.borders.back());
+    if (wraps) add_links_between(runs.back().name, runs.back().last, runs.front().name, 0);
   }
 
-  void add_link(const std::string& from, const std::string& to, const LayoutTimes::Border& border) {
-    line("[[link]]\nbetween = [\"{}\", \"{}\"]\nlatency = \"{}ns\"\nbandwidth = \"{}\"\n", from, to,
-         border.latency.count(), rate_text(border.rate));
+  /// Between the places of two stages: one link for both ways where these are alike.
+  void add_links_between(const std::string& place, int stage, const std::string& other_place,
+                         int other_stage) {
+    const LayoutTimes::Border& there = times_.border(stage, other_stage);
+    const LayoutTimes::Border& back = times_.border(other_stage, stage);
+    const auto add = [&](const std::string& ends, const LayoutTimes::Border& border) {
+      line("[[link]]\n{}\nlatency = \"{}ns\"\nbandwidth = \"{}\"\n", ends, border.latency.count(),
+           rate_text(border.rate));
+    };
+    if (there == back)
+      return add(fmt::format("between = [\"{}\", \"{}\"]", place, other_place), there);
+    add(fmt::format("from = \"{}\"\nto = \"{}\"", place, other_place), there);
+    add(fmt::format("from = \"{}\"\nto = \"{}\"", other_place, place), back);
   }
 
   const LayoutProblem& problem_;

@@ -130,19 +130,25 @@ private:
 
   void add_borders() {
     times_.message = Bytes{std::llround(graph_.message_bytes)};
-    const Duration latency = rounded(values_[Parameter::message_time]);
     const std::vector<int> site = sites_of_stages();
     for (int i = 0; i < layout_.pipeline; ++i) {
-      const int to = (i + 1) % layout_.pipeline;
-      LayoutTimes::Border border{rate_inside(i), {}, latency};
-      if (to == 0) border.rate = rate_between_ends();
-      if (site[at(i)] != site[at(to)]) {
-        const SiteLink& link = problem_.links[at(site[at(i)])][at(site[at(to)])];
-        border = {link.bandwidth, {}, link.latency};
-      }
-      border.transfer = times_.message / border.rate;
-      times_.borders.push_back(border);
+      const int next = (i + 1) % layout_.pipeline;
+      const auto [low, high] = std::minmax(i, next);
+      const Bandwidth rate = next == 0 ? rate_between_ends() : rate_inside(i);
+      times_.borders.push_back(border_between(site[at(low)], site[at(high)], rate));
+      times_.borders.push_back(border_between(site[at(high)], site[at(low)], rate));
     }
+  }
+
+  /// One way; `rate`: that of a message inside a site.
+  [[nodiscard]] LayoutTimes::Border border_between(int from, int to, Bandwidth rate) const {
+    LayoutTimes::Border border{rate, {}, rounded(values_[Parameter::message_time])};
+    if (from != to) {
+      const SiteLink& link = problem_.links[at(from)][at(to)];
+      border = {link.bandwidth, {}, link.latency};
+    }
+    border.transfer = times_.message / border.rate;
+    return border;
   }
 
   /// The first and the last stage share a node where no border leaves one.

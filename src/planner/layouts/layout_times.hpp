@@ -19,21 +19,25 @@ struct LayoutTimes {
     Bandwidth rate;
     Duration transfer{};
     Duration latency{};
+    friend bool operator==(const Border&, const Border&) = default;
   };
   int devices = 1;
   int microbatches = 1;
   std::vector<OfChunk> chunks;       ///< by chunk, then BlockKind; R is 0 where it is in B and D
   std::vector<int> device_of_chunk;  ///< by chunk
-  std::vector<Border> borders;       ///< index: the lesser device; the last: between both ends
-  Bytes message;                     ///< over every border
-  std::vector<Duration> reduce;      ///< of a device's gradients, after its last block
-  std::vector<Duration> step;        ///< after that: the optimizer, the embedding's all-reduce too
-  std::vector<Bytes> weights;        ///< of a GPU of each device
-  bool has_recompute = false;        ///< an R stands before each B or D
+  /// Both ways over each: 2 * the lesser device, one more towards it; the last two: between both
+  /// ends.
+  std::vector<Border> borders;
+  Bytes message;                 ///< over every border
+  std::vector<Duration> reduce;  ///< of a device's gradients, after its last block
+  std::vector<Duration> step;    ///< after that: the optimizer, the embedding's all-reduce too
+  std::vector<Bytes> weights;    ///< of a GPU of each device
+  bool has_recompute = false;    ///< an R stands before each B or D
 
   [[nodiscard]] const Border& border(int from, int to) const {
     const int low = from < to ? from : to, high = from < to ? to : from;
-    return borders[static_cast<std::size_t>(high - low == 1 ? low : devices - 1)];
+    const int first = 2 * (high - low == 1 ? low : devices - 1);
+    return borders[static_cast<std::size_t>(first + (from > to ? 1 : 0))];
   }
   [[nodiscard]] Duration tail(int device) const {
     return reduce[static_cast<std::size_t>(device)] + step[static_cast<std::size_t>(device)];

@@ -140,9 +140,11 @@ Duration least_makespan(const Layout& layout, const LayoutTimes& times) {
     const LayoutTimes::OfChunk& of = times.chunks[chunk];
     const int number = times.device_of_chunk[chunk];
     if (chunk > 0 && times.device_of_chunk[chunk - 1] != number) {
-      const LayoutTimes::Border& border = times.border(times.device_of_chunk[chunk - 1], number);
+      const int before = times.device_of_chunk[chunk - 1];
+      const LayoutTimes::Border& border = times.border(before, number);
+      const LayoutTimes::Border& back_border = times.border(number, before);
       there += border.transfer + border.latency;
-      home += border.transfer + border.latency;
+      home += back_border.transfer + back_border.latency;
     }
     OfDevice& device = devices[at(number)];
     device.head = std::min(device.head, there);

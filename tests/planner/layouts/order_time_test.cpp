@@ -49,6 +49,22 @@ TEST(OrderTimer, GivesTheMakespanOfTheEmittedScenario) {
   }
 }
 
+/// 1F1B with one microbatch: to the second stage and back.
+TEST(OrderTimer, TakesTheWayBackOfALink) {
+  LayoutProblem problem = test::two_sites(4);
+  Layout layout;
+  layout.pipeline = 2;
+  layout.micro_batch = 4;
+  layout.placing = 1;
+  const LayoutPlan uneven = timed(problem, layout);
+  problem.links[1][0] = problem.links[0][1];
+  const LayoutPlan even = timed(problem, layout);
+  const Bytes message = LayoutTimer{problem}.times(layout).message;
+  const Duration longer = 15ms + message / 5_Gbps - message / 20_Gbps;
+  EXPECT_EQ(uneven.iteration - even.iteration, longer);
+  EXPECT_EQ(uneven.bound - even.bound, longer);
+}
+
 TEST(OrderTimer, AgreesWithPredict) {
   Random random{3};
   const LayoutProblem problem = test::layout_problem();

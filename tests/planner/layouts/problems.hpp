@@ -17,12 +17,12 @@ inline planner::LayoutProblem layout_problem(int global_batch = 64) {
   return problem;
 }
 
-/// The same over two sites 10 ms and 20 Gbps apart.
+/// The same over two sites 10 ms and 20 Gbps apart, on the way back 25 ms and 5 Gbps.
 inline planner::LayoutProblem two_sites(int global_batch = 64) {
   planner::LayoutProblem problem = layout_problem(global_batch);
   problem.sites = {{"west", std::nullopt}, {"east", std::nullopt}};
-  const planner::SiteLink link{10ms, 20_Gbps};
-  problem.links = {{{}, link}, {link, {}}};
+  const planner::SiteLink east{10ms, 20_Gbps}, west{25ms, 5_Gbps};
+  problem.links = {{{}, east}, {west, {}}};
   problem.placings = {{{0}, planner::SiteSplit::stages},
                       {{0, 1}, planner::SiteSplit::stages},
                       {{0, 1}, planner::SiteSplit::replicas}};
