@@ -109,7 +109,8 @@ struct LayoutProblem {
 /// What a scenario says of a search: its model, global batch (what its M, replicas and micro-batch
 /// make), datacenters with their GPUs and links. Several datacenters: each alone, and each
 /// group of them in the order of the file, by stages and by replicas. Throws Error where there is
-/// no model, or no link between two datacenters.
+/// no model, no link between two datacenters, or something that the times of layouts leave out:
+/// links that are shared or change, [[node]], speeds.
 [[nodiscard]] LayoutProblem layout_problem(const Scenario& scenario,
                                            const profile::Machine& machine,
                                            const profile::Calibration& calibration);

@@ -15,6 +15,34 @@ int global_batch_of(const Scenario& scenario) {
   return parallel.replicas * parallel.microbatches * scenario.model->microbatch_size;
 }
 
+/// Of a link: what the times of layouts leave out; empty: nothing.
+std::string_view left_out_of(const Link& link) {
+  if (link.sharing == Sharing::datacenter) return "sharing = \"datacenter\"";
+  if (!link.aggregate.is_unlimited()) return "aggregate";
+  if (link.jitter.any()) return "jitter";
+  if (link.weather.trace != nullptr) return "trace";
+  if (link.weather.loss.probability > 0) return "loss";
+  return link.weather.outages.empty() ? std::string_view{} : "outage";
+}
+
+/// Refuses what would make a layout slower than the search says.
+void require_modelled(const Scenario& scenario) {
+  for (const Link& link : scenario.links)
+    if (const std::string_view what = left_out_of(link); !what.empty())
+      fail(
+          "{}: the link from {} to {} has {} (a search of layouts takes latency and bandwidth "
+          "alone). Leave it out, or simulate the plans that --emit writes with it.",
+          scenario.name, scenario.datacenters[index(link.from)].name,
+          scenario.datacenters[index(link.to)].name, what);
+  if (!scenario.nodes.empty())
+    fail("{}: there is a [[node]] (a search of layouts has the machine's nodes). Leave it out.",
+         scenario.name);
+  for (const Datacenter& datacenter : scenario.datacenters)
+    if (datacenter.speed != 1)
+      fail("{}: {} has a speed of {} (a search of layouts has one machine). Leave it out.",
+           scenario.name, datacenter.name, datacenter.speed);
+}
+
 SiteLink link_between(const Scenario& scenario, int from, int to) {
   const Link* const link = scenario.link(DatacenterId{from}, DatacenterId{to});
   if (link == nullptr)
@@ -79,6 +107,7 @@ LayoutProblem layout_problem(const Scenario& scenario, const profile::Machine& m
     fail(
         "{}: there is no [model] (a search of layouts divides one). Add [model] preset = \"175b\".",
         scenario.name);
+  require_modelled(scenario);
   LayoutProblem problem;
   problem.model = row_of_model(*scenario.model, machine.name, global_batch_of(scenario));
   problem.model.sequence_parallel = scenario.parallel.sharding.sequence_parallel;

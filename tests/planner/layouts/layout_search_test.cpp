@@ -6,11 +6,13 @@
 #include "base/error.hpp"
 #include "planner/layouts/layout_front.hpp"
 #include "planner/layouts/problems.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul::planner {
 namespace {
 
 using test::some_of;
+using ::testing::HasSubstr;
 
 LayoutSpace random_space(Random& random) {
   LayoutSpace space;
@@ -112,6 +114,34 @@ TEST(SearchLayouts, LeavesOutWhatTakesTooLong) {
   ASSERT_GT(all.plans.size(), 2U);
   options.longest = all.plans[1].iteration;
   EXPECT_EQ(search_layouts(problem, space, options).plans.size(), 2U);
+}
+
+LayoutProblem problem_of_two(const std::string& of_link, const std::string& more = "") {
+  const Scenario scenario = scenario::parse_scenario(
+      "[model]\npreset = \"gpt-3.6b\"\n[parallel]\nstages = 1\nglobal_batch = 64\n"
+      "[[datacenter]]\nname = \"a\"\n[[datacenter]]\nname = \"b\"\n[[link]]\n"
+      "between = [\"a\", \"b\"]\nlatency = \"10ms\"\nbandwidth = \"5Gbps\"\n" +
+          of_link + '\n' + more,
+      "two.toml", {}, scenario::Placing::optional);
+  return layout_problem(scenario, profile::machine_named("selene"), {});
+}
+
+TEST(LayoutProblem, RefusesWhatTimesLeaveOut) {
+  EXPECT_EQ(problem_of_two("").placings.size(), 4U);
+  for (const auto& [of_link, more, why] :
+       {std::tuple{"sharing = \"datacenter\"", "", "a to b has sharing = \"datacenter\""},
+        {"aggregate = \"20Gbps\"", "", "aggregate"},
+        {"jitter = 0.1", "", "jitter"},
+        {"loss = 0.1", "", "loss"},
+        {"outage = [\"1s\", \"1s\"]", "", "outage"},
+        {"", "[[node]]\ndatacenter = \"a\"\negress = \"5Gbps\"\n", "[[node]]"}}) {
+    try {
+      (void)problem_of_two(of_link, more);
+      FAIL() << of_link << more;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(why));
+    }
+  }
 }
 
 TEST(LayoutFront, KeepsWhatNoOtherBeats) {
