@@ -180,7 +180,9 @@ LayoutSpace layout_space(const LayoutTexts& texts, const LayoutProblem& problem)
       choices<profile::ShardingKind>("--sharding", texts.get("sharding", "none,zero1"));
   if (!gpus.empty()) {
     const std::vector<int> known = planner::read_counts("--gpus", gpus, kMostOfOne);
-    space.has_gpus = [known](int count) { return std::ranges::binary_search(known, count); };
+    space.has_gpus = [known](std::int64_t count) {
+      return std::ranges::binary_search(known, count);
+    };
   }
   return space;
 }

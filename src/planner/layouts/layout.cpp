@@ -52,7 +52,7 @@ TrainingRow row_of(const LayoutProblem& problem, const Layout& layout) {
   row.tensor = layout.tensor;
   row.data = layout.data;
   row.pipeline = layout.pipeline;
-  row.gpus = layout.gpus();
+  row.gpus = static_cast<int>(layout.gpus());
   row.micro_batch = layout.micro_batch;
   row.chunks = layout.chunks;
   row.schedule = row_schedule(layout);
@@ -63,10 +63,15 @@ TrainingRow row_of(const LayoutProblem& problem, const Layout& layout) {
 
 std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layout) {
   const TrainingRow& model = problem.model;
+  // Each count alone is at most as large: nothing below leaves 32 bits.
+  if (std::int64_t{layout.tensor} * layout.data > kMostGpusOfLayout ||
+      layout.gpus() > kMostGpusOfLayout)
+    return "more than 2^20 GPUs";
   if (model.heads % layout.tensor != 0 || model.intermediate % layout.tensor != 0 ||
       model.hidden % layout.tensor != 0)
     return "tensor does not divide heads or width";
-  if (layout.pipeline * layout.chunks > model.layers) return "more stages than layers";
+  if (std::int64_t{layout.pipeline} * layout.chunks > model.layers)
+    return "more stages than layers";
   const std::int64_t unit = std::int64_t{layout.data} * layout.micro_batch;
   if (model.global_batch % unit != 0) return "global batch does not divide";
   const bool divides = layout.sharding != profile::ShardingKind::none;

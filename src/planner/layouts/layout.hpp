@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,6 +42,9 @@ struct SiteChoice {
   friend bool operator==(const SiteChoice&, const SiteChoice&) = default;
 };
 
+/// GPUs of the largest layout.
+inline constexpr std::int64_t kMostGpusOfLayout = 1 << 20;
+
 /// How one training run is divided. The order of members is that of ties: of two layouts that take
 /// the same time on as many GPUs the lesser one counts.
 struct Layout {
@@ -51,7 +55,7 @@ struct Layout {
   profile::RecomputeKind recompute = profile::RecomputeKind::none;
   profile::ShardingKind sharding = profile::ShardingKind::none;
   int placing = 0;  ///< index into LayoutProblem::placings
-  [[nodiscard]] int gpus() const { return tensor * data * pipeline; }
+  [[nodiscard]] std::int64_t gpus() const { return std::int64_t{tensor} * data * pipeline; }
   friend auto operator<=>(const Layout&, const Layout&) = default;
 };
 

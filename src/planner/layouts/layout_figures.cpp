@@ -53,9 +53,9 @@ double paper_flops(const profile::TrainingRow& model) {
   return 72 * B * s * L * h * h * (1 + s / (6 * h) + model.vocabulary / (12 * L * h));
 }
 
-double paper_utilisation(const profile::TrainingRow& model, Duration iteration, int gpus,
+double paper_utilisation(const profile::TrainingRow& model, Duration iteration, std::int64_t gpus,
                          double peak_flops) {
-  return paper_flops(model) / (gpus * in_seconds(iteration) * peak_flops);
+  return paper_flops(model) / (static_cast<double>(gpus) * in_seconds(iteration) * peak_flops);
 }
 
 double own_flops(const profile::TrainingRow& model) {
@@ -68,9 +68,9 @@ double own_flops(const profile::TrainingRow& model) {
   return 6 * tokens * (model.layers * (linear + attention) + h * model.vocabulary);
 }
 
-TrainingCost cost_of(const TrainingRun& run, Duration iteration, int gpus) {
+TrainingCost cost_of(const TrainingRun& run, Duration iteration, std::int64_t gpus) {
   TrainingCost cost;
-  cost.dollars_per_hour = run.dollars_per_gpu_hour * gpus;
+  cost.dollars_per_hour = run.dollars_per_gpu_hour * static_cast<double>(gpus);
   if (run.iterations) {
     cost.days = *run.iterations * in_seconds(iteration) / kSecondsOfDay;
     cost.dollars = *cost.days * 24 * cost.dollars_per_hour;

@@ -10,7 +10,7 @@ namespace longhaul::planner {
 [[nodiscard]] double paper_flops(const profile::TrainingRow& model);
 /// Share of the peak of all GPUs that these FLOPs are of.
 [[nodiscard]] double paper_utilisation(const profile::TrainingRow& model, Duration iteration,
-                                       int gpus, double peak_flops);
+                                       std::int64_t gpus, double peak_flops);
 /// Ours: products alone, attention causal, the head once (docs/metrics.md, MFU).
 [[nodiscard]] double own_flops(const profile::TrainingRow& model);
 
@@ -24,7 +24,7 @@ struct TrainingCost {
   double dollars_per_hour = 0;
   std::optional<double> days, dollars;
 };
-[[nodiscard]] TrainingCost cost_of(const TrainingRun& run, Duration iteration, int gpus);
+[[nodiscard]] TrainingCost cost_of(const TrainingRun& run, Duration iteration, std::int64_t gpus);
 
 /// Iterations that so many tokens take, the last one whole.
 [[nodiscard]] double iterations_of(double tokens, const profile::TrainingRow& model);

@@ -42,7 +42,7 @@ public:
 
 private:
   [[nodiscard]] double spends(Duration iteration, const Layout& layout) const {
-    const double gpus = layout.gpus();
+    const auto gpus = static_cast<double>(layout.gpus());
     return second_ == LayoutGoal::gpus ? gpus : gpus * static_cast<double>(iteration.count());
   }
 

@@ -17,7 +17,7 @@ struct LayoutCandidate {
   Duration bound{};
   Bytes memory;
   [[nodiscard]] double gpu_time() const {
-    return static_cast<double>(bound.count()) * layout.gpus();
+    return static_cast<double>(bound.count()) * static_cast<double>(layout.gpus());
   }
 };
 

@@ -18,7 +18,7 @@ struct LayoutSpace {
   std::vector<profile::RecomputeKind> recompute{profile::RecomputeKind::full};
   std::vector<profile::ShardingKind> sharding{profile::ShardingKind::none};
   /// Numbers of GPUs that a layout may have; empty: all.
-  std::function<bool(int)> has_gpus{};
+  std::function<bool(std::int64_t)> has_gpus{};
 };
 
 /// A layout with what it takes.
@@ -29,7 +29,7 @@ struct LayoutPlan {
   Duration bound{};        ///< least_makespan()
   Bytes memory;
   [[nodiscard]] double gpu_time() const {
-    return static_cast<double>(iteration.count()) * layout.gpus();
+    return static_cast<double>(iteration.count()) * static_cast<double>(layout.gpus());
   }
 };
 

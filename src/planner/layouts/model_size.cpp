@@ -26,7 +26,7 @@ SizedModel size_model(LayoutProblem problem, const ComputeBudget& budget, const 
   model.tokens = kTokensPerParameter * model.parameters;
   model.loss = hoffmann_loss(model.parameters, model.tokens);
   LayoutSpace space = space_of(problem);
-  space.has_gpus = [gpus = budget.gpus](int count) { return count == gpus; };
+  space.has_gpus = [gpus = budget.gpus](std::int64_t count) { return count == gpus; };
   const LayoutSearch search = search_layouts(problem, space);
   if (search.plans.empty()) {
     model.why_none = reasons_of(search);

@@ -31,7 +31,7 @@ LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
 }  // namespace
 
 PlanRates plan_rates(const LayoutProblem& problem, LayoutSpace space, RatePlans how, int most) {
-  space.has_gpus = [most](int count) { return count <= most; };
+  space.has_gpus = [most](std::int64_t count) { return count <= most; };
   if (how == RatePlans::baseline) space = narrowed(problem, std::move(space));
   LayoutSearchOptions options;
   options.second = LayoutGoal::gpus;

@@ -88,6 +88,19 @@ TEST(SearchLayouts, AsksMemoryFirst) {
   EXPECT_EQ(search.evaluated, 0);
 }
 
+TEST(SearchLayouts, RefusesWhatHasTooManyGpus) {
+  LayoutProblem problem = test::layout_problem(1 << 20);
+  LayoutSpace space;
+  space.data = {1, 1 << 20};
+  space.pipeline = {1, 1 << 20};
+  space.tensor = {1, 1 << 20};
+  space.orders = {LayoutOrder::interleaved};
+  space.chunks = {1 << 12};
+  const LayoutSearch search = search_layouts(problem, space);
+  EXPECT_EQ(search.refused.at("more than 2^20 GPUs"), 4);
+  EXPECT_EQ(search.feasible, 0);
+}
+
 TEST(SearchLayouts, SaysHowFarItIsWhenStopped) {
   const LayoutProblem problem = test::layout_problem();
   LayoutSpace space;
