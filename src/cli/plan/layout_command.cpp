@@ -100,6 +100,11 @@ planner::LayoutSearchOptions search_options(const LayoutArguments& typed,
 
 void require_plans(const LayoutSearch& search) {
   if (!search.plans.empty()) return;
+  if (StopSignal::came())
+    fail(
+        "the search was stopped before it had a plan ({} points, {} evaluated). Give it longer, or "
+        "a smaller space.",
+        search.points, search.evaluated);
   std::string reasons;
   for (const auto* counts : {&search.refused, &search.pruned})
     for (const auto& [reason, count] : *counts)

@@ -135,7 +135,7 @@ ordered_json layout_json(const LayoutReport& report) {
   json["evaluated"] = search.evaluated;
   json["pruned"] = search.pruned;
   json["blocks"] = search.blocks;
-  json["gap"] = {{"time", search.gap_time}, {"cost", search.gap_cost}};
+  json["gap"] = {{"time", null_or(search.gap_time)}, {"cost", null_or(search.gap_cost)}};
   json["best"] = ordered_json::object();
   json["plans"] = ordered_json::array();
   if (search.plans.empty()) return json;
@@ -191,9 +191,11 @@ std::string layout_text(const LayoutReport& report, TableWidth width) {
   text += fmt::format("\n{} points: refused: {}\n{} feasible, {} evaluated; pruned: {}\n",
                       search.points, counts_text(search.refused), search.feasible, search.evaluated,
                       counts_text(search.pruned));
-  if (search.pruned.contains("stopped"))
+  if (!search.gap_time || !search.gap_cost)
+    text += "stopped before every point was looked at: how far the best is, is not known\n";
+  else if (search.pruned.contains("stopped"))
     text += fmt::format("stopped: the best may be {:.1f}% faster and {:.1f}% cheaper\n",
-                        100 * search.gap_time, 100 * search.gap_cost);
+                        100 * *search.gap_time, 100 * *search.gap_cost);
   return text;
 }
 

@@ -31,14 +31,24 @@ public:
         timer_{problem},
         front_{options.second} {}
 
+  [[nodiscard]] bool any_fits() {
+    enumerate();
+    return !candidates_.empty();
+  }
+
   LayoutSearch run() {
     enumerate();
     found_.feasible = std::ssize(candidates_);
-    // The thriftiest first: they beat most of what follows.
-    if (!options_.exhaustive) std::ranges::stable_sort(candidates_, {}, &LayoutCandidate::gpu_time);
+    // The thriftiest first: they beat most of what follows, and are what a search that is stopped
+    // has.
+    if (!options_.exhaustive || stopped_)
+      std::ranges::stable_sort(candidates_, {}, &LayoutCandidate::gpu_time);
     std::size_t next = 0;
-    for (; next < candidates_.size() && !is_stopped(next); ++next) consider(candidates_[next]);
-    if (next < candidates_.size()) note_gap(next);
+    for (; next < candidates_.size(); ++next) {
+      if (next % kOften == 0 && asks_to_stop() && next >= kOften) break;
+      consider(candidates_[next]);
+    }
+    note_gap(next);
     found_.blocks = orders_.blocks();
     if (!options_.keeps_all) found_.plans = front_.plans();
     std::ranges::sort(all_, {}, &LayoutPlan::layout);
@@ -79,7 +89,9 @@ private:
   }
 
   void add(const Layout& layout) {
-    ++found_.points;
+    constexpr std::int64_t kPointsOften = 1024;
+    if (++found_.points % kPointsOften == 0 && asks_to_stop()) stopped_ = true;
+    if (stopped_) return refuse("stopped");
     if (space_.has_gpus && !space_.has_gpus(layout.gpus())) return refuse("number of GPUs");
     if (const std::string_view why = why_no_layout(problem_, layout); !why.empty())
       return refuse(why);
@@ -91,9 +103,10 @@ private:
 
   void refuse(std::string_view why) { ++found_.refused[std::string{why}]; }
 
-  [[nodiscard]] bool is_stopped(std::size_t done) const {
-    constexpr std::size_t kOften = 8;
-    return options_.is_stopped && done % kOften == 0 && options_.is_stopped();
+  /// Layouts that are evaluated between questions, and at least.
+  static constexpr std::size_t kOften = 8;
+  [[nodiscard]] bool asks_to_stop() const {
+    return stopped_ || (options_.is_stopped && options_.is_stopped());
   }
 
   void consider(const LayoutCandidate& candidate) {
@@ -114,8 +127,10 @@ private:
 
   void prune(const char* why) { ++found_.pruned[why]; }
 
-  /// Of what the search did not look at.
+  /// Of what the search did not look at; of points whose bound is not known there is none.
   void note_gap(std::size_t next) {
+    if (stopped_) found_.gap_time = found_.gap_cost = std::nullopt;
+    if (next == candidates_.size()) return;
     Duration shortest = Duration::max();
     double thriftiest = 1e300;
     for (std::size_t i = next; i < candidates_.size(); ++i) {
@@ -124,7 +139,7 @@ private:
     }
     found_.pruned["stopped"] += std::ssize(candidates_) - static_cast<std::int64_t>(next);
     const std::vector<LayoutPlan> plans = front_.plans();
-    if (plans.empty()) return;
+    if (plans.empty() || stopped_) return;
     const double best = static_cast<double>(plans.front().iteration.count());
     found_.gap_time = std::max(0.0, best / static_cast<double>(shortest.count()) - 1);
     found_.gap_cost = std::max(0.0, plans.back().gpu_time() / thriftiest - 1);
@@ -139,6 +154,7 @@ private:
   LayoutFront front_;
   std::vector<LayoutPlan> all_;
   LayoutSearch found_;
+  bool stopped_ = false;  ///< before every point was looked at
 };
 
 int read_count(const char* option, std::string_view word, std::string_view text, int most) {
@@ -156,6 +172,11 @@ int read_count(const char* option, std::string_view word, std::string_view text,
 LayoutSearch search_layouts(const LayoutProblem& problem, const LayoutSpace& space,
                             const LayoutSearchOptions& options) {
   return LayoutSearchRun{problem, space, options}.run();
+}
+
+bool any_layout_fits(const LayoutProblem& problem, const LayoutSpace& space) {
+  const LayoutSearchOptions options;
+  return LayoutSearchRun{problem, space, options}.any_fits();
 }
 
 bool is_on_front(const LayoutPlan& plan, const std::vector<LayoutPlan>& plans) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,8 @@ struct LayoutSearchOptions {
   bool exhaustive = false;            ///< evaluates every layout that fits
   bool keeps_all = false;             ///< plans: all that were evaluated, not the best alone
   std::optional<Duration> longest{};  ///< iterations that take longer are no plan
-  /// Asked now and then; true ends the search with what it has.
+  /// Asked now and then; true ends the search with what it has: at least the eight layouts of the
+  /// least bound of GPU time among those that it has looked at.
   std::function<bool()> is_stopped{};
 };
 
@@ -60,14 +62,17 @@ struct LayoutSearch {
   /// that were evaluated, by layout.
   std::vector<LayoutPlan> plans;
   /// How far the shortest and the thriftiest plan may be above the best, where the search was
-  /// stopped; 0: they are the best.
-  double gap_time = 0, gap_cost = 0;
+  /// stopped; 0: they are the best. nullopt: not known, for it did not look at every point.
+  std::optional<double> gap_time = 0, gap_cost = 0;
 };
 
 /// Finds the front of the space. Layouts whose bound is beaten in time and GPU time by one that was
 /// evaluated are left out: the front is the exhaustive one's. Memory is asked first.
 [[nodiscard]] LayoutSearch search_layouts(const LayoutProblem& problem, const LayoutSpace& space,
                                           const LayoutSearchOptions& options = {});
+
+/// Can a layout of the space be run, and does it fit?
+[[nodiscard]] bool any_layout_fits(const LayoutProblem& problem, const LayoutSpace& space);
 
 /// Sets `low` and `high` of plans: by the problem's calibration, otherwise by the spreads of the
 /// parameters and the model's own error, as predict() has them (of more than 100 plans by their

@@ -6,14 +6,6 @@
 namespace longhaul::planner {
 namespace {
 
-/// Does anything of the space fit?
-bool any_fits(const LayoutProblem& problem, const LayoutSpace& space) {
-  LayoutSearchOptions options;
-  int asked = 0;
-  options.is_stopped = [&] { return ++asked > 1; };
-  return search_layouts(problem, space, options).feasible > 0;
-}
-
 /// t = a node's GPUs, and the least p that fits without sharding.
 LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
   space.tensor = {problem.machine->gpus_per_node};
@@ -21,7 +13,7 @@ LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
   tried.sharding = {profile::ShardingKind::none};
   for (const int count : space.pipeline) {
     tried.pipeline = {count};
-    if (!any_fits(problem, tried)) continue;
+    if (!any_layout_fits(problem, tried)) continue;
     space.pipeline = {count};
     break;
   }

@@ -114,8 +114,31 @@ TEST(SearchLayouts, SaysHowFarItIsWhenStopped) {
   EXPECT_EQ(search.evaluated, 8);
   EXPECT_EQ(search.pruned.at("stopped"), 8);
   EXPECT_FALSE(search.plans.empty());
-  EXPECT_GT(search.gap_time, 0);
-  EXPECT_LT(search.gap_time, 10);
+  ASSERT_TRUE(search.gap_time.has_value());
+  EXPECT_GT(*search.gap_time, 0);
+  EXPECT_LT(*search.gap_time, 10);
+}
+
+TEST(SearchLayouts, HasAPlanWhenStoppedWhileItLooks) {
+  const LayoutProblem problem = test::layout_problem();
+  LayoutSpace space;
+  space.data = {1, 2, 4, 8};
+  space.pipeline = {1, 2, 4, 8};
+  space.micro_batch = {1, 2, 4, 8};
+  const auto orders = every<LayoutOrder>();
+  space.orders = {orders.begin(), orders.end()};
+  const auto recompute = every<profile::RecomputeKind>();
+  space.recompute = {recompute.begin(), recompute.end()};
+  space.tensor = {1, 2, 4, 8};
+  LayoutSearchOptions options;
+  options.is_stopped = [] { return true; };
+  const LayoutSearch search = search_layouts(problem, space, options);
+  EXPECT_EQ(search.points, 4 * 4 * 4 * 6 * 3 * 4);
+  EXPECT_EQ(search.refused.at("stopped"), search.points - 1023);
+  EXPECT_EQ(search.evaluated + search.pruned.at("bound"), 8);
+  EXPECT_EQ(search.pruned.at("stopped"), search.feasible - 8);
+  EXPECT_FALSE(search.plans.empty());
+  EXPECT_FALSE(search.gap_time.has_value());
 }
 
 TEST(SearchLayouts, LeavesOutWhatTakesTooLong) {
