@@ -6,7 +6,7 @@
 namespace longhaul::profile {
 namespace {
 
-constexpr double kWeight = 2, kGradient = 2, kOptimizer = 12;
+constexpr double kActivation = 2, kWeight = 2, kGradient = 2, kOptimizer = 12;
 
 /// Activations of one layer and microbatch.
 double of_layer(const TrainingRow& row, RecomputeKind recompute) {
@@ -26,10 +26,18 @@ double usual_in_flight(const TrainingRow& row) {
   return most * (1 + (row.pipeline - 1.0) / (row.pipeline * row.chunks));
 }
 
+/// Messages that a stage has a buffer for: activations and gradients, to and from each neighbour.
+int messages_held(const TrainingRow& row) {
+  if (row.pipeline == 1) return 0;
+  const int once = row.pipeline == 2 ? 2 : 4;
+  if (row.chunks == 1) return once;
+  return row.schedule == RowSchedule::interleaved ? 4 : 2 * once;  // round a ring; there and back
+}
+
 }  // namespace
 
 Bytes RowMemory::total() const {
-  return Bytes{std::llround(weights + optimizer + activations + working)};
+  return Bytes{std::llround(weights + optimizer + activations + working + buffers)};
 }
 
 RowMemory memory_of(const TrainingRow& row) { return memory_of(row, usual_in_flight(row)); }
@@ -49,6 +57,7 @@ RowMemory memory_of(const TrainingRow& row, double in_flight) {
   if (row.recompute != RecomputeKind::none) memory.working = of_layer(row, RecomputeKind::none);
   const double logits = 6 * row.tokens() * row.vocabulary / row.tensor;
   memory.working = std::max(memory.working, logits);
+  memory.buffers = messages_held(row) * kActivation * row.tokens() * row.hidden / row.tensor;
   if (zero3) memory.working += 2 * kWeight * row.layer_weights() / row.tensor;
   return memory;
 }

@@ -8,6 +8,7 @@
 #include "planner/predict/predict.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
+#include "schedule/memory.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::planner {
@@ -15,9 +16,12 @@ namespace {
 
 using test::random_layout;
 
+Scenario emitted(const LayoutProblem& problem, const LayoutPlan& plan) {
+  return scenario::parse_scenario(scenario_text(problem, plan, "plan-0"), "plan-0.toml");
+}
+
 Duration simulated(const LayoutProblem& problem, const LayoutPlan& plan) {
-  const Scenario scenario =
-      scenario::parse_scenario(scenario_text(problem, plan, "plan-0"), "plan-0.toml");
+  const Scenario scenario = emitted(problem, plan);
   const Schedule schedule = schedule::generate(to_string(plan.layout.order), scenario);
   Duration end{};
   for (const OpTime& time : sim::simulate(plan::lower(schedule, scenario)))
@@ -45,6 +49,25 @@ TEST(OrderTimer, GivesTheMakespanOfTheEmittedScenario) {
       const LayoutPlan plan = timed(problem, layout);
       ASSERT_EQ(plan.iteration, simulated(problem, plan))
           << scenario_text(problem, plan, "differs");
+    }
+  }
+}
+
+/// On GPUs that hold what the plan says and no more.
+TEST(MemoryOf, HoldsTheEmittedScenario) {
+  Random random{6};
+  for (LayoutProblem problem : {test::layout_problem(), test::two_sites()}) {
+    for (int i = 0; i < 100; ++i) {
+      const Layout layout = random_layout(random, problem);
+      problem.memory = memory_of(problem, layout);
+      const Scenario scenario = emitted(problem, timed(problem, layout));
+      const Schedule schedule = schedule::generate(to_string(layout.order), scenario);
+      ASSERT_TRUE(schedule::over_budget(schedule, scenario).empty());
+      for (const schedule::DeviceNeed& need : schedule::device_memory(schedule, scenario))
+        ASSERT_TRUE(need.fits()) << need.total().count() - need.capacity->count() << " over, "
+                                 << to_string(layout.order) << ' ' << layout.tensor << ' '
+                                 << layout.data << ' ' << layout.pipeline << ' '
+                                 << to_string(layout.recompute);
     }
   }
 }
