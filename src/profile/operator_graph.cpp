@@ -194,6 +194,11 @@ RankGroup data_group(const TrainingRow& row, const Machine& machine) {
 
 bool border_leaves_node(const TrainingRow& row, const Machine& machine, int stage) {
   const int of_stage = row.tensor * row.data;
+  if (stage + 1 == row.pipeline) {  // the ends share a node where no border between leaves one
+    for (int border = 0; border < stage; ++border)
+      if (border_leaves_node(row, machine, border)) return true;
+    return false;
+  }
   return of_stage >= machine.gpus_per_node || (stage + 1) * of_stage % machine.gpus_per_node == 0;
 }
 

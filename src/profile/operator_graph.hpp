@@ -53,7 +53,8 @@ struct RankGroup {
 };
 [[nodiscard]] RankGroup tensor_group(const TrainingRow& row, const Machine& machine);
 [[nodiscard]] RankGroup data_group(const TrainingRow& row, const Machine& machine);
-/// Do stages `stage` and `stage` + 1 of a pipeline lie in different nodes?
+/// Do stages `stage` and `stage` + 1 of a pipeline lie in different nodes? Of the last stage: it
+/// and the first, which an interleaved pipeline's messages cross.
 [[nodiscard]] bool border_leaves_node(const TrainingRow& row, const Machine& machine, int stage);
 
 /// The operator graph of a row, below its parts: what each part computes on one microbatch and one

@@ -134,7 +134,7 @@ private:
     for (int i = 0; i < layout_.pipeline; ++i) {
       const int next = (i + 1) % layout_.pipeline;
       const auto [low, high] = std::minmax(i, next);
-      const Bandwidth rate = next == 0 ? rate_between_ends() : rate_inside(i);
+      const Bandwidth rate = rate_inside(i);
       times_.borders.push_back(border_between(site[at(low)], site[at(high)], rate));
       times_.borders.push_back(border_between(site[at(high)], site[at(low)], rate));
     }
@@ -149,13 +149,6 @@ private:
     }
     border.transfer = times_.message / border.rate;
     return border;
-  }
-
-  /// The first and the last stage share a node where no border leaves one.
-  [[nodiscard]] Bandwidth rate_between_ends() const {
-    for (int border = 0; border + 1 < layout_.pipeline; ++border)
-      if (border_leaves_node(row_, *graph_.machine, border)) return rate_inside(border);
-    return rate_inside(0);
   }
 
   [[nodiscard]] std::vector<int> sites_of_stages() const {

@@ -108,7 +108,8 @@ private:
                                                  OpKind::send, {link});
       found->second.receives =
           made_.draft.add_lane(ranks_[index(to)], fmt::format("recv<{}", from), OpKind::recv);
-      const int border = std::min(number(from), number(to));
+      const auto [low, high] = std::minmax(number(from), number(to));
+      const int border = high - low == 1 ? low : row_.pipeline - 1;
       found->second.slot = made_.add_slot({.kind = SlotKind::message, .stage = border});
     }
     return found->second;

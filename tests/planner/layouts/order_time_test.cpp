@@ -91,8 +91,13 @@ TEST(OrderTimer, TakesTheWayBackOfALink) {
 TEST(OrderTimer, AgreesWithPredict) {
   Random random{3};
   const LayoutProblem problem = test::layout_problem();
+  Layout ends_apart;  // stages 0 and 1 share a node, the ends do not
+  ends_apart.tensor = 2;
+  ends_apart.pipeline = 8;
+  ends_apart.chunks = 2;
+  ends_apart.order = LayoutOrder::interleaved;
   for (int i = 0; i < 60; ++i) {
-    const Layout layout = random_layout(random, problem);
+    const Layout layout = i == 0 ? ends_apart : random_layout(random, problem);
     if (splits_backward(layout.order)) continue;
     const auto predicted =
         predict({row_of(problem, layout)}, {}, {profile::Extrapolation::allowed}).front();
