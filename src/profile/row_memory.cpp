@@ -19,13 +19,6 @@ double of_layer(const TrainingRow& row, RecomputeKind recompute) {
   return input * (whole + (34 - whole + scores) / row.tensor);
 }
 
-double usual_in_flight(const TrainingRow& row) {
-  const double most = std::min(row.pipeline, row.microbatches());
-  if (row.schedule == RowSchedule::gpipe) return row.microbatches();
-  if (row.chunks == 1) return most;
-  return most * (1 + (row.pipeline - 1.0) / (row.pipeline * row.chunks));
-}
-
 /// Messages that a stage has a buffer for: activations and gradients, to and from each neighbour.
 int messages_held(const TrainingRow& row) {
   if (row.pipeline == 1) return 0;
@@ -40,7 +33,16 @@ Bytes RowMemory::total() const {
   return Bytes{std::llround(weights + optimizer + activations + working + buffers)};
 }
 
-RowMemory memory_of(const TrainingRow& row) { return memory_of(row, usual_in_flight(row)); }
+double in_flight(RowSchedule schedule, int pipeline, int chunks, int microbatches) {
+  const double most = std::min(pipeline, microbatches);
+  if (schedule == RowSchedule::gpipe) return microbatches;
+  if (schedule != RowSchedule::interleaved || chunks == 1) return most;
+  return most * (1 + (pipeline - 1.0) / (double(pipeline) * chunks));
+}
+
+RowMemory memory_of(const TrainingRow& row) {
+  return memory_of(row, in_flight(row.schedule, row.pipeline, row.chunks, row.microbatches()));
+}
 
 RowMemory memory_of(const TrainingRow& row, double in_flight) {
   const double layers = std::ceil(double(row.layers) / row.pipeline);

@@ -25,4 +25,7 @@ struct RowMemory {
 /// The same with so many microbatches in flight.
 [[nodiscard]] RowMemory memory_of(const TrainingRow& row, double in_flight);
 
+/// Activations in flight on the GPU that holds most, in activations of its stage.
+[[nodiscard]] double in_flight(RowSchedule schedule, int pipeline, int chunks, int microbatches);
+
 }  // namespace longhaul::profile

@@ -5,6 +5,7 @@
 #include "base/unit_text.hpp"
 #include "cli/plan/layout_plan.hpp"
 #include "report/record.hpp"
+#include "scenario/model_operators.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -31,8 +32,8 @@ ordered_json null_or(const std::optional<double>& value) {
 ordered_json placement_json(const LayoutProblem& problem, const planner::Layout& layout) {
   const planner::SiteChoice& choice = problem.placings[at(layout.placing)];
   const bool of_stages = choice.split == planner::SiteSplit::stages;
-  const std::vector<int> parts = planner::even_parts(of_stages ? layout.pipeline : layout.data,
-                                                     static_cast<int>(choice.sites.size()));
+  const std::vector<int> parts = scenario::evenly(of_stages ? layout.pipeline : layout.data,
+                                                  static_cast<int>(choice.sites.size()));
   ordered_json sites = ordered_json::object();
   for (std::size_t i = 0; i < parts.size(); ++i)
     sites[problem.sites[at(choice.sites[i])].name] = parts[i];

@@ -8,6 +8,7 @@
 #include "base/index.hpp"
 #include "planner/layouts/layout_search.hpp"
 #include "profile/row_memory.hpp"
+#include "scenario/model_operators.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -163,7 +164,7 @@ private:
     if (choice_.split == SiteSplit::replicas || choice_.sites.size() == 1)
       return choice_.sites.front();
     const std::vector<int> parts =
-        even_parts(layout_.pipeline, static_cast<int>(choice_.sites.size()));
+        scenario::evenly(layout_.pipeline, static_cast<int>(choice_.sites.size()));
     std::size_t site = 0;
     for (int end = parts[0]; stage >= end; end += parts[++site]) continue;
     return choice_.sites[site];
@@ -203,7 +204,8 @@ private:
 
   /// Each site has the runs of its replicas.
   void add_replica_places(const std::vector<StageRun>& runs) {
-    const std::vector<int> parts = even_parts(layout_.data, static_cast<int>(choice_.sites.size()));
+    const std::vector<int> parts =
+        scenario::evenly(layout_.data, static_cast<int>(choice_.sites.size()));
     int first = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       std::vector<StageRun> here = runs;

@@ -4,6 +4,7 @@
 
 #include "base/index.hpp"
 #include "profile/row_memory.hpp"
+#include "scenario/model_operators.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -24,7 +25,7 @@ bool sites_are_large_enough(const LayoutProblem& problem, const Layout& layout) 
   const SiteChoice& choice = problem.placings[at(layout.placing)];
   const bool of_stages = choice.split == SiteSplit::stages;
   const int whole = of_stages ? layout.pipeline : layout.data;
-  const std::vector<int> parts = even_parts(whole, static_cast<int>(choice.sites.size()));
+  const std::vector<int> parts = scenario::evenly(whole, static_cast<int>(choice.sites.size()));
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::optional<int>& gpus = problem.sites[at(choice.sites[i])].gpus;
     if (parts[i] == 0 || (gpus && parts[i] * (layout.gpus() / whole) > *gpus)) return false;
@@ -40,12 +41,6 @@ std::string_view why_no_order(const Layout& layout, int microbatches) {
 }
 
 }  // namespace
-
-std::vector<int> even_parts(int whole, int parts) {
-  std::vector<int> sizes(to_size(parts), whole / parts);
-  for (int i = 0; i < whole % parts; ++i) ++sizes[at(i)];
-  return sizes;
-}
 
 TrainingRow row_of(const LayoutProblem& problem, const Layout& layout) {
   TrainingRow row = problem.model;
@@ -84,17 +79,11 @@ std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layou
 }
 
 double in_flight(const Layout& layout, int microbatches) {
-  const double p = layout.pipeline, most = std::min<double>(p, microbatches);
-  switch (layout.order) {
-    case LayoutOrder::gpipe: return microbatches;
-    case LayoutOrder::interleaved:
-      return layout.chunks == 1 ? most : most * (1 + (p - 1) / (p * layout.chunks));
-    case LayoutOrder::zb_h2: return std::min<double>(2 * p - 1, microbatches);
-    case LayoutOrder::one_f_one_b:
-    case LayoutOrder::zb_h1:
-    case LayoutOrder::zbv: break;
-  }
-  return most;
+  if (layout.order == LayoutOrder::zb_h2)
+    return std::min<double>(2.0 * layout.pipeline - 1, microbatches);
+  const RowSchedule schedule =
+      layout.order == LayoutOrder::gpipe ? RowSchedule::gpipe : row_schedule(layout);
+  return profile::in_flight(schedule, layout.pipeline, layout.chunks, microbatches);
 }
 
 Bytes memory_of(const LayoutProblem& problem, const Layout& layout) {

@@ -90,9 +90,6 @@ struct LayoutProblem {
 /// The training row of a layout.
 [[nodiscard]] profile::TrainingRow row_of(const LayoutProblem& problem, const Layout& layout);
 
-/// So many parts of `whole` for each of `sites`, as even as can be, the first ones one more.
-[[nodiscard]] std::vector<int> even_parts(int whole, int parts);
-
 /// Why no layout with these counts can be run: one of a fixed list of words, as "heads"; empty:
 /// it can. Memory is asked by fits_memory().
 [[nodiscard]] std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layout);

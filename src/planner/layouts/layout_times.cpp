@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "scenario/model_operators.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -157,7 +158,7 @@ private:
       return std::vector<int>(at(layout_.pipeline), choice.sites.front());
     std::vector<int> sites;
     const std::vector<int> parts =
-        even_parts(layout_.pipeline, static_cast<int>(choice.sites.size()));
+        scenario::evenly(layout_.pipeline, static_cast<int>(choice.sites.size()));
     for (std::size_t i = 0; i < parts.size(); ++i)
       sites.insert(sites.end(), at(parts[i]), choice.sites[i]);
     return sites;
@@ -218,7 +219,9 @@ private:
 
 }  // namespace
 
-std::vector<int> layers_of_chunks(int layers, int chunks) { return even_parts(layers, chunks); }
+std::vector<int> layers_of_chunks(int layers, int chunks) {
+  return scenario::evenly(layers, chunks);
+}
 
 std::vector<int> devices_of_chunks(const Layout& layout) {
   const int p = layout.pipeline;

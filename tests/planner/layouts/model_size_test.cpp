@@ -59,7 +59,9 @@ TEST(SizeModels, TakesTheLargestInTime) {
   EXPECT_EQ(largest_within(models, 1e9), 0);
   EXPECT_EQ(largest_within(models, models[1].days), 1);
   EXPECT_EQ(largest_within(models, 1e-9), -1);
-  EXPECT_GE(least_loss_within(models), 0);
+  const auto least = std::ranges::min_element(models, {}, &SizedModel::loss_in_budget);
+  EXPECT_EQ(least_loss_within(models), least - models.begin());
+  EXPECT_NE(least_loss_within(models), largest_within(models, 1e9));
 }
 
 TEST(PlanRates, OfTheBestAreNoSlower) {
