@@ -12,6 +12,7 @@
 #include "planner/layouts/layout_search.hpp"
 #include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
+#include "scenario/reader/scenario_tree.hpp"
 #include "scenario/text/search_section.hpp"
 
 namespace longhaul::cli {
@@ -47,7 +48,8 @@ struct SearchedScenario {
 /// A search sets stages and microbatches: a scenario need not give them.
 SearchedScenario searched_scenario(const Options& options) {
   const std::string& file = options.files.front();
-  const scenario::SearchedText text = scenario::read_searched_text(read_text_file(file), file);
+  const scenario::SearchedText text = scenario::read_searched_text(
+      scenario::scenario_tree(read_text_file(file), file, options.overrides));
   std::vector<std::string> overrides = options.overrides;
   if (!text.has_stages) overrides.emplace_back("parallel.stages=1");
   if (!text.has_batch) overrides.emplace_back("parallel.microbatches=1");

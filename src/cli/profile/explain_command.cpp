@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +10,7 @@
 #include "cli/profile/profile_inputs.hpp"
 #include "profile/explanation.hpp"
 #include "report/record_file.hpp"
-#include "scenario/text/config_node.hpp"
+#include "scenario/reader/scenario_tree.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -73,7 +72,7 @@ std::string explanation_text(const Explanation& explanation, TableWidth width) {
 std::optional<scenario::ProfileTable> profile_of(const Options& options, const std::string& file) {
   if (!options.profile.profile.empty()) return profile_file(options.profile.profile);
   const scenario::ConfigNode root =
-      scenario::parse_toml(read_text_file(file), std::make_shared<const std::string>(file));
+      scenario::scenario_tree(read_text_file(file), file, options.overrides);
   const scenario::ConfigNode* const costs = root.find("costs");
   const scenario::ConfigNode* const named = costs == nullptr ? nullptr : costs->find("profile");
   if (named == nullptr || named->text.empty()) return std::nullopt;

@@ -1,6 +1,7 @@
 #include "scenario/reader/load.hpp"
 
 #include <fstream>
+#include <optional>
 #include <system_error>
 
 #include "base/index.hpp"
@@ -9,6 +10,7 @@
 #include "scenario/files/link_trace.hpp"
 #include "scenario/reader/costs_file.hpp"
 #include "scenario/reader/network_file.hpp"
+#include "scenario/reader/scenario_tree.hpp"
 #include "scenario/reader/sections.hpp"
 #include "scenario/reader/stored_text.hpp"
 #include "scenario/text/config_node.hpp"
@@ -51,17 +53,36 @@ std::string read_file(const std::filesystem::path& file) {
   return text;
 }
 
+/// A text as it is read: files that it holds or names included, overrides written in.
+struct ScenarioTree {
+  ConfigNode root;
+  std::optional<CostsFile> costs;
+  std::optional<NetworkFile> network;
+};
+
+ScenarioTree tree_of(std::string_view toml, const std::string& source,
+                     std::span<const std::string> overrides) {
+  std::string plain{toml};
+  const EmbeddedFiles held = take_held_files(plain, source);
+  ScenarioTree tree{parse_toml(plain, std::make_shared<const std::string>(source)), {}, {}};
+  add_held_files(tree.root, held);
+  tree.costs = CostsFile::include(tree.root, overrides);
+  tree.network = NetworkFile::include(tree.root, overrides);
+  for (const std::string& option : overrides) apply_override(tree.root, option);
+  return tree;
+}
+
 }  // namespace
+
+ConfigNode scenario_tree(std::string_view toml, const std::string& source,
+                         std::span<const std::string> overrides) {
+  return tree_of(toml, source, overrides).root;
+}
 
 Scenario parse_scenario(std::string_view toml, const std::string& source,
                         std::span<const std::string> overrides, Placing placing) {
-  std::string plain{toml};
-  const EmbeddedFiles held = take_held_files(plain, source);
-  ConfigNode root = parse_toml(plain, std::make_shared<const std::string>(source));
-  add_held_files(root, held);
-  const auto costs_file = CostsFile::include(root, overrides);
-  const auto network_file = NetworkFile::include(root, overrides);
-  for (const std::string& option : overrides) apply_override(root, option);
+  const ScenarioTree tree = tree_of(toml, source, overrides);
+  const ConfigNode& root = tree.root;
   const Section known{
       root, "", {"scenario", "model",    "costs",   "parallel", "memory",  "datacenter",
                  "wan",      "link",     "node",    "network",  "overlap", "replica",
@@ -78,9 +99,9 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   scenario.text += read_train(root, scenario);
   read_services(root, scenario);
   if (model) scenario.layers = read_layers(root, *model, scenario);
-  if (costs_file) {
-    costs_file->require_fit(model, scenario);
-    scenario.text += costs_file->held_text();
+  if (tree.costs) {
+    tree.costs->require_fit(model, scenario);
+    scenario.text += tree.costs->held_text();
   }
   const LoadedOperators operators = read_operators(root, model, scenario);
   scenario.operators = operators.operators;
@@ -90,9 +111,9 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   read_replicas(root, scenario);
   scenario.memory = read_memory(root, stages, costs.activation_known);
   read_network(root, scenario, costs.message_known);
-  if (network_file) {
-    network_file->require_fit(scenario);
-    scenario.text += network_file->held_text();
+  if (tree.network) {
+    tree.network->require_fit(scenario);
+    scenario.text += tree.network->held_text();
   }
   scenario.overlap = read_overlap(root);
   scenario.pieces = read_overlap_pieces(root);

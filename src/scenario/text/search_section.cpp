@@ -1,7 +1,5 @@
 #include "scenario/text/search_section.hpp"
 
-#include <memory>
-
 #include "scenario/text/fields.hpp"
 
 namespace longhaul::scenario {
@@ -35,8 +33,7 @@ SearchTexts read_search(const ConfigNode& root) {
   return given;
 }
 
-SearchedText read_searched_text(std::string_view toml, const std::string& source) {
-  const ConfigNode root = parse_toml(toml, std::make_shared<const std::string>(source));
+SearchedText read_searched_text(const ConfigNode& root) {
   SearchedText text;
   text.options = read_search(root);
   if (const ConfigNode* const parallel = root.find("parallel")) {

@@ -2,7 +2,6 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "scenario/text/config_node.hpp"
 
@@ -15,12 +14,12 @@ using SearchTexts = std::map<std::string, std::string, std::less<>>;
 /// key that is no option.
 [[nodiscard]] SearchTexts read_search(const ConfigNode& root);
 
-/// What a search of layouts asks of a scenario's text before it is loaded.
+/// What a search of layouts asks of a scenario before it is loaded: scenario_tree().
 struct SearchedText {
   SearchTexts options;
   bool has_stages = false;
   bool has_batch = false;  ///< microbatches or global_batch
 };
-[[nodiscard]] SearchedText read_searched_text(std::string_view toml, const std::string& source);
+[[nodiscard]] SearchedText read_searched_text(const ConfigNode& root);
 
 }  // namespace longhaul::scenario

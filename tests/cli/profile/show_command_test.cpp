@@ -77,6 +77,19 @@ TEST(ProfileExplain, PutsAPredictionBesideATrace) {
   EXPECT_EQ(status.at("swiglu rows=32 width=96"), "missing in the trace");
 }
 
+TEST(ProfileExplain, TakesTheProfileThatSetNames) {
+  const std::vector<std::string> command{
+      "profile", "explain", kProfiles + "tiny-kineto.json", kProfiles + "tiny.toml",
+      "--json",  "--set"};
+  std::vector<std::string> none = command, missing = command;
+  none.emplace_back("costs.profile=");
+  missing.emplace_back("costs.profile=missing.csv");
+  const Outcome run = longhaul_run(none);
+  ASSERT_EQ(run.code, 0) << run.err;
+  for (const auto& each : operators_of(run)) EXPECT_EQ(each["predicted_ns"], nullptr);
+  EXPECT_THAT(longhaul_run(missing).err, HasSubstr("missing.csv"));
+}
+
 TEST(ProfileNeeded, TakesShapesThatWereNotMeasuredFromTheirNeighbours) {
   const TempDir dir;
   const std::vector<std::string> command{
