@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -18,7 +19,8 @@ namespace {
 using nlohmann::json;
 using Sizes = std::vector<std::vector<std::int64_t>>;
 
-constexpr double kMostMicroseconds = 0x1p50;
+/// Time stamps may count from 1970; in nanoseconds a stamp and a length stay within 63 bits.
+constexpr double kLastStamp = 0x1p53, kLongestSpan = 0x1p46;
 constexpr std::size_t kMostEvents = 20'000'000;
 
 /// A span of a thread of the host.
@@ -28,21 +30,75 @@ struct HostSpan {
   Duration start{}, end{};
 };
 
+/// Spans, to find one around another. Sorted once, by start.
+class EnclosingSpans {
+public:
+  void add(const HostSpan& span) { by_thread_[span.thread].push_back({span, 0}); }
+
+  void sort() {
+    for (auto& [thread, spans] : by_thread_) {
+      std::ranges::stable_sort(spans, {}, [](const Entry& each) { return each.span.start; });
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        const std::size_t before = i == 0 ? 0 : spans[i - 1].last;
+        spans[i].last = spans[before].span.end < spans[i].span.end ? i : before;
+      }
+    }
+  }
+
+  /// The one that ends last of those that begin no later, on its thread; nullptr: it ends before.
+  [[nodiscard]] const HostSpan* around(const HostSpan& span) const {
+    const auto found = by_thread_.find(span.thread);
+    if (found == by_thread_.end()) return nullptr;
+    const std::vector<Entry>& spans = found->second;
+    const auto after = std::ranges::upper_bound(spans, span.start, {},
+                                                [](const Entry& each) { return each.span.start; });
+    if (after == spans.begin()) return nullptr;
+    const HostSpan& outermost = spans[std::prev(after)->last].span;
+    return outermost.end >= span.end ? &outermost : nullptr;
+  }
+
+private:
+  struct Entry {
+    HostSpan span;
+    std::size_t last = 0;  ///< of this one and those before: which ends last
+  };
+  std::map<std::int64_t, std::vector<Entry>> by_thread_;
+};
+
 struct HostOperator {
   HostSpan span;
   std::string shape, type;
 };
 
-Duration nanoseconds_of(const json& event, const char* key, const std::string& source) {
+/// -1: it is no number.
+double number_in(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return -1;
+  const std::string& text = value.get_ref<const std::string&>();
+  double number = -1;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return problem == std::errc{} && end == text.data() + text.size() ? number : -1;
+}
+
+/// In microseconds, less than `end`.
+Duration time_of(const json& event, const char* key, double end, const std::string& source) {
   const auto found = event.find(key);
   if (found == event.end()) return {};
-  const double us = found->is_number()   ? found->get<double>()
-                    : found->is_string() ? std::atof(found->get_ref<const std::string&>().c_str())
-                                         : -1;
-  if (!(us >= 0 && us < kMostMicroseconds))
-    fail("{}: an event has {} = {} (microseconds from 0 on). Take what torch.profiler exported.",
-         source, key, cell_of(found->dump().substr(0, 40)));
+  const double us = number_in(*found);
+  if (!(us >= 0 && us < end))
+    fail(
+        "{}: an event has {} = {} (microseconds from 0 to {:g}). Take what torch.profiler "
+        "exported.",
+        source, key, cell_of(found->dump().substr(0, 40)), end);
   return Duration{std::llround(us * 1000)};
+}
+
+Duration start_of(const json& event, const std::string& source) {
+  return time_of(event, "ts", kLastStamp, source);
+}
+
+Duration length_of(const json& event, const std::string& source) {
+  return time_of(event, "dur", kLongestSpan, source);
 }
 
 std::string text_of(const json& event, const char* key) {
@@ -158,11 +214,11 @@ private:
     }
     const bool annotation = category == "user_annotation";
     if (category != "cpu_op" && !annotation) return;
-    const Duration start = nanoseconds_of(event, "ts", source_);
+    const Duration start = start_of(event, source_);
     HostSpan span{text_of(event, "name"), thread_of(event), start,
-                  start + nanoseconds_of(event, "dur", source_)};
+                  start + length_of(event, source_)};
     if (annotation && span.name.starts_with("ProfilerStep#")) ++steps_;
-    if (annotation || span.name.starts_with("autograd::engine::")) spans_.push_back(span);
+    if (annotation || span.name.starts_with("autograd::engine::")) note_span(span);
     if (annotation) return;
     const auto external = number_of(event, "External id");
     if (!external) return;
@@ -178,8 +234,8 @@ private:
   }
 
   void take_kernel(const json& event) {
-    const Duration start = nanoseconds_of(event, "ts", source_);
-    const KernelRun kernel{text_of(event, "name"), start, nanoseconds_of(event, "dur", source_)};
+    const Duration start = start_of(event, source_);
+    const KernelRun kernel{text_of(event, "name"), start, length_of(event, source_)};
     std::optional<std::int64_t> external = number_of(event, "External id");
     if (const auto correlation = number_of(event, "correlation"))
       if (const auto launch = operator_of_launch_.find(*correlation);
@@ -196,6 +252,7 @@ private:
   }
 
   [[nodiscard]] KinetoTrace finished() {
+    for (EnclosingSpans* const spans : {&parts_, &updates_, &backwards_}) spans->sort();
     for (auto& [external, kernels] : kernels_) {
       const HostOperator& from = operators_.at(external);
       std::ranges::stable_sort(kernels, {}, &KernelRun::start);
@@ -213,35 +270,25 @@ private:
     trace_.iterations = std::max<std::size_t>(1, steps_);
     return std::move(trace_);
   }
-  /// Is a span with such a name around it, on its thread?
-  template <typename Fits>
-  [[nodiscard]] const HostSpan* around(const HostSpan& span, Fits fits) const {
-    for (const HostSpan& each : spans_)
-      if (each.thread == span.thread && each.start <= span.start && each.end >= span.end &&
-          fits(each.name))
-        return &each;
-    return nullptr;
+  void note_span(const HostSpan& span) {
+    if (span.name == "embedding" || span.name == "layer" || span.name == "head") parts_.add(span);
+    if (span.name.starts_with("Optimizer.step")) updates_.add(span);
+    if (span.name.starts_with("autograd::engine::")) backwards_.add(span);
   }
   [[nodiscard]] std::string part_of(const HostSpan& span) const {
-    const auto known = [](const std::string& name) {
-      return name == "embedding" || name == "layer" || name == "head";
-    };
-    const HostSpan* const found = around(span, known);
+    const HostSpan* const found = parts_.around(span);
     return found == nullptr ? "layer" : found->name;
   }
   [[nodiscard]] std::string block_of(const HostSpan& span) const {
-    const auto begins = [](const char* with) {
-      return [with](const std::string& name) { return name.starts_with(with); };
-    };
-    if (around(span, begins("Optimizer.step")) != nullptr) return "update";
-    return around(span, begins("autograd::engine::")) != nullptr ? "B" : "F";
+    if (updates_.around(span) != nullptr) return "update";
+    return backwards_.around(span) != nullptr ? "B" : "F";
   }
 
   const std::string& source_;
   std::map<std::int64_t, HostOperator> operators_;           ///< by external id
   std::map<std::int64_t, std::int64_t> operator_of_launch_;  ///< by correlation
   std::map<std::int64_t, std::vector<KernelRun>> kernels_;   ///< by external id
-  std::vector<HostSpan> spans_;
+  EnclosingSpans parts_, updates_, backwards_;
   std::size_t steps_ = 0;
   KinetoTrace trace_;
 };

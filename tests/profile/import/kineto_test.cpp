@@ -21,25 +21,27 @@ std::string event(const std::string& category, const std::string& name, double s
 }
 
 /// A product of two kernels, a backward's product, an optimizer's step, a kernel of no one.
-std::string trace() {
+std::string trace(double first = 0) {
   const std::string half = "\"Input type\": [\"c10::Half\", \"c10::Half\"]";
   const std::vector<std::string> events{
-      event("user_annotation", "ProfilerStep#1", 0, 1000, ""),
-      event("cpu_op", "aten::linear", 10, 5,
+      event("user_annotation", "ProfilerStep#1", first + 0, 1000, ""),
+      event("cpu_op", "aten::linear", first + 10, 5,
             "\"External id\": 1, \"Input Dims\": [[2, 3, 64], [192, 64]], " + half),
-      event("cuda_runtime", "cudaLaunchKernel", 11, 1, "\"External id\": 1, \"correlation\": 71"),
-      event("cuda_runtime", "cudaLaunchKernel", 12, 1, "\"External id\": 1, \"correlation\": 72"),
-      event("kernel", "sgemm", 20, 100, "\"External id\": 1, \"correlation\": 71"),
-      event("kernel", "splitK", 125, 10.5, "\"External id\": 1, \"correlation\": 72"),
-      event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", 200, 50,
+      event("cuda_runtime", "cudaLaunchKernel", first + 11, 1,
+            "\"External id\": 1, \"correlation\": 71"),
+      event("cuda_runtime", "cudaLaunchKernel", first + 12, 1,
+            "\"External id\": 1, \"correlation\": 72"),
+      event("kernel", "sgemm", first + 20, 100, "\"External id\": 1, \"correlation\": 71"),
+      event("kernel", "splitK", first + 125, 10.5, "\"External id\": 1, \"correlation\": 72"),
+      event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", first + 200, 50,
             "\"External id\": 2"),
-      event("cpu_op", "aten::mm", 210, 5,
+      event("cpu_op", "aten::mm", first + 210, 5,
             "\"External id\": 3, \"Input Dims\": [[6, 192], [192, 64]], " + half),
-      event("kernel", "dgrad", 230, 60, "\"External id\": 3, \"correlation\": 80"),
-      event("user_annotation", "Optimizer.step#AdamW.step", 300, 100, ""),
-      event("cpu_op", "aten::_fused_adamw_", 310, 5, "\"External id\": 4"),
-      event("kernel", "adam", 330, 30, "\"External id\": 4, \"correlation\": 90"),
-      event("kernel", "stray", 400, 10, "\"correlation\": 99")};
+      event("kernel", "dgrad", first + 230, 60, "\"External id\": 3, \"correlation\": 80"),
+      event("user_annotation", "Optimizer.step#AdamW.step", first + 300, 100, ""),
+      event("cpu_op", "aten::_fused_adamw_", first + 310, 5, "\"External id\": 4"),
+      event("kernel", "adam", first + 330, 30, "\"External id\": 4, \"correlation\": 90"),
+      event("kernel", "stray", first + 400, 10, "\"correlation\": 99")};
   std::string text = "{\"traceEvents\": [";
   for (const std::string& each : events) text += (each == events.front() ? "" : ",") + each;
   return text + "]}";
@@ -58,6 +60,28 @@ TEST(Kineto, GivesOperatorsTheirKernels) {
                                             "gemm m=6 n=192 k=64,splitK,1,10500,0\n"));
 }
 
+/// Stamps of torch.profiler count microseconds from 1970.
+TEST(Kineto, TakesStampsSince1970) {
+  const KinetoTrace read = read_kineto(trace(1'760'000'000'000'000.0), "trace.json");
+  const KinetoTrace plain = read_kineto(trace(), "trace.json");
+  EXPECT_EQ(operators_csv(imported(read.runs, 1)), operators_csv(imported(plain.runs, 1)));
+  EXPECT_EQ(read.end - read.begin, plain.end - plain.begin);
+}
+
+/// Of 40 annotations the first 20 are around their operator.
+TEST(Kineto, FindsTheAnnotationAroundAnOperator) {
+  std::string text = "[";
+  for (int i = 0; i < 40; ++i)
+    text += event("user_annotation", i % 2 == 0 ? "embedding" : "head", 100 * i, 50, "") + ',' +
+            event("cpu_op", "aten::relu", 100 * i + (i < 20 ? 10 : 60), 5,
+                  fmt::format("\"External id\": {}", i)) +
+            ',' + event("kernel", "relu", 100 * i + 90, 5, fmt::format("\"External id\": {}", i)) +
+            (i < 39 ? "," : "]");
+  std::map<std::string, int> parts;
+  for (const OperatorRun& run : read_kineto(text, "t.json").runs) ++parts[run.part];
+  EXPECT_EQ(parts, (std::map<std::string, int>{{"embedding", 10}, {"head", 10}, {"layer", 20}}));
+}
+
 TEST(Kineto, KnowsProductsByTheirInputs) {
   EXPECT_EQ(product_shape("aten::addmm", {{8}, {4, 6}, {6, 8}}), "m=4 n=8 k=6");
   EXPECT_EQ(product_shape("aten::bmm", {{5, 4, 6}, {5, 6, 8}}), "batch=5 m=4 n=8 k=6");
@@ -70,7 +94,11 @@ TEST(Kineto, RefusesWhatIsNone) {
        {std::pair{"{", "this is no JSON"},
         {"{\"a\": 1}", "there is no list \"traceEvents\""},
         {"[]", "no kernel in it belongs"},
-        {"[{\"cat\": \"cpu_op\", \"ts\": -1}]", "an event has ts = -1"}}) {
+        {"[{\"cat\": \"cpu_op\", \"ts\": -1}]", "an event has ts = -1"},
+        {"[{\"cat\": \"cpu_op\", \"ts\": \"abc\"}]", "an event has ts = 'abc'"},
+        {"[{\"cat\": \"cpu_op\", \"ts\": \"1x\"}]", "an event has ts = '1x'"},
+        {"[{\"cat\": \"cpu_op\", \"ts\": 1e16}]", "an event has ts = 1e+16"},
+        {"[{\"cat\": \"cpu_op\", \"ts\": 1, \"dur\": 1e15}]", "an event has dur"}}) {
     try {
       (void)read_kineto(text, "t.json");
       FAIL() << text;
