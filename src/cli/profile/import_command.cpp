@@ -67,6 +67,7 @@ Answer profile_import_command(const Options& options) {
   for (const std::string* out : {&options.out, &options.profile.tasks})
     if (!out->empty()) report::require_new_file(*out);
   const ImportedProfile imported = imported_file(options.files.front());
+  require_readable(imported, options.files.front());
   if (!options.out.empty())
     report::write_new_file(options.out,
                            [&](std::ostream& out) { out << profile::operators_csv(imported); });

@@ -7,6 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "base/unit_text.hpp"
+#include "scenario/files/profile_table.hpp"
+
 namespace longhaul::profile {
 namespace {
 
@@ -78,6 +83,29 @@ ImportedProfile imported(const std::vector<OperatorRun>& runs, std::size_t itera
       for (ImportedTask& task : tasks_of(name, same)) profile.tasks.push_back(std::move(task));
   }
   return profile;
+}
+
+void require_readable(const ImportedProfile& profile, const std::string& source) {
+  if (std::max(profile.operators.size(), profile.tasks.size()) > scenario::kMostProfileRows)
+    fail("{}: there are {} operators and {} tasks ({} are the limit of a profile). Profile less.",
+         source, profile.operators.size(), profile.tasks.size(), scenario::kMostProfileRows);
+  for (const ImportedOperator& each : profile.operators) {
+    if (each.calls > to_size(scenario::kMostProfileCalls))
+      fail(
+          "{}: {} {} is called {} times an iteration ({} are the limit of a profile; iterations "
+          "are "
+          "told by \"ProfilerStep#\"). Call profiler.step() after each, or profile fewer.",
+          source, each.operation, each.shape, each.calls, scenario::kMostProfileCalls);
+    if (each.median > scenario::kLongestProfileCall)
+      fail("{}: {} {} takes {} ({} is the limit of a profile). Look at its kernels' \"dur\".",
+           source, each.operation, each.shape, to_text(each.median),
+           to_text(scenario::kLongestProfileCall));
+  }
+  for (const ImportedTask& each : profile.tasks)
+    if (std::max(each.median, each.gap) > scenario::kLongestProfileCall)
+      fail("{}: {} of {} takes {} and waits {} ({} is the limit of a profile). Look at it.", source,
+           each.kernel, each.operation, to_text(each.median), to_text(each.gap),
+           to_text(scenario::kLongestProfileCall));
 }
 
 std::string operators_csv(const ImportedProfile& profile) {

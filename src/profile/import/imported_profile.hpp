@@ -49,6 +49,10 @@ struct ImportedProfile {
 [[nodiscard]] ImportedProfile imported(const std::vector<OperatorRun>& runs,
                                        std::size_t iterations);
 
+/// Throws Error "source: ..." for what operators_csv() and tasks_csv() would write and
+/// scenario::read_profile_table() refuse: more calls of an operator, longer ones, or more rows.
+void require_readable(const ImportedProfile& profile, const std::string& source);
+
 /// "part,block,operator,shape,type,calls,n,median_ns,min_ns" and its lines.
 [[nodiscard]] std::string operators_csv(const ImportedProfile& profile);
 /// "operator,kernel,position,median_ns,gap_ns" and its lines.

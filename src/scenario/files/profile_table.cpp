@@ -15,9 +15,7 @@
 namespace longhaul::scenario {
 namespace {
 
-constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 40;  // of a call: 18 minutes
 constexpr std::int64_t kMostCount = std::int64_t{1} << 50;
-constexpr std::size_t kMostRows = 200'000;
 
 /// A table whose columns are found by their names.
 class NamedColumns {
@@ -37,8 +35,8 @@ public:
       if (places_[i] >= line.words.size())
         line.refuse("there are {} columns and no \"{}\". Give each line all columns.",
                     line.words.size(), names_[i]);
-    if (++rows_ > kMostRows)
-      line.refuse("there are more than {} rows (the limit). Take fewer.", kMostRows);
+    if (++rows_ > kMostProfileRows)
+      line.refuse("there are more than {} rows (the limit). Take fewer.", kMostProfileRows);
     return true;
   }
   [[nodiscard]] std::string text(const CsvLine& line, std::size_t column) const {
@@ -55,7 +53,7 @@ public:
     return value;
   }
   [[nodiscard]] Duration time(const CsvLine& line, std::size_t column) const {
-    return Duration{number(line, column, kMostNanoseconds)};
+    return Duration{number(line, column, kLongestProfileCall.count())};
   }
 
 private:
@@ -107,7 +105,8 @@ ProfileTable read_profile_table(std::string_view csv, const std::string& source)
     if (!columns.take(line)) return;
     table.rows.push_back({columns.text(line, 0), columns.text(line, 1), columns.text(line, 2),
                           columns.text(line, 3), columns.text(line, 4),
-                          columns.number(line, 5, 1 << 14), columns.time(line, 6), line.number});
+                          columns.number(line, 5, kMostProfileCalls), columns.time(line, 6),
+                          line.number});
   });
   if (table.rows.empty())
     fail("{}: there is no operator in it (a line each is needed). Name a profile.", source);

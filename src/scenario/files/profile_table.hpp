@@ -10,6 +10,11 @@
 
 namespace longhaul::scenario {
 
+/// Limits of a profile's rows, of an operator's calls, and of one call (18 minutes).
+inline constexpr std::size_t kMostProfileRows = 200'000;
+inline constexpr std::int64_t kMostProfileCalls = 1 << 14;
+inline constexpr Duration kLongestProfileCall{std::int64_t{1} << 40};
+
 /// A line of a profile: an operator of a block, and how long one call of it takes.
 struct ProfileRow {
   std::string part, block, operation, shape, type;

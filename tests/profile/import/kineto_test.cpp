@@ -82,6 +82,27 @@ TEST(Kineto, FindsTheAnnotationAroundAnOperator) {
   EXPECT_EQ(parts, (std::map<std::string, int>{{"embedding", 10}, {"head", 10}, {"layer", 20}}));
 }
 
+TEST(RequireReadable, RefusesWhatAProfileCannotHold) {
+  const auto refused = [](const ImportedOperator& each) {
+    try {
+      require_readable({{each}, {}}, "t.json");
+    } catch (const Error& error) {
+      return std::string{error.what()};
+    }
+    const std::string csv = operators_csv({{each}, {}});
+    EXPECT_EQ(scenario::read_profile_table(csv, "o.csv").rows.size(), 1U);
+    return std::string{};
+  };
+  const Duration longest{std::int64_t{1} << 40};
+  ImportedOperator each{"layer", "F", "gemm", "m=1 n=1 k=1", "f32", 1, 1 << 14, longest, {}};
+  EXPECT_EQ(refused(each), "");
+  ++each.calls;
+  EXPECT_THAT(refused(each), HasSubstr("16385 times an iteration"));
+  each.calls = 1;
+  ++each.median;
+  EXPECT_THAT(refused(each), HasSubstr("is the limit of a profile"));
+}
+
 TEST(Kineto, KnowsProductsByTheirInputs) {
   EXPECT_EQ(product_shape("aten::addmm", {{8}, {4, 6}, {6, 8}}), "m=4 n=8 k=6");
   EXPECT_EQ(product_shape("aten::bmm", {{5, 4, 6}, {5, 6, 8}}), "batch=5 m=4 n=8 k=6");
