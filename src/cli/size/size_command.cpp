@@ -19,6 +19,7 @@ using planner::ModelShape;
 using planner::SizedModel;
 
 constexpr int kMostSide = 1 << 20;
+constexpr std::size_t kMostModels = 1024;
 /// With it vTrain's table III comes out to the digit; with GPT-2's 50,257 two rows do not.
 constexpr int kGptVocabulary = 50'000, kGptSequence = 2048;
 constexpr int kUsualBatch = 1680;  ///< all replicas of vTrain's table III divide it
@@ -40,6 +41,10 @@ std::vector<ModelShape> shapes_of(const std::string& grid) {
   if (hidden.empty() || layers.empty())
     fail("--model-grid: \"{}\" has no {}. Write h=8192,9216,L=60,70.", grid,
          hidden.empty() ? "h=" : "L=");
+  const std::size_t depths = planner::read_counts("--model-grid", layers, kMostSide).size();
+  if (planner::read_counts("--model-grid", hidden, kMostSide).size() * depths > kMostModels)
+    fail("--model-grid: \"{}\" has more than {} models (each is searched). Give fewer.", grid,
+         kMostModels);
   std::vector<ModelShape> shapes;
   for (const int h : planner::read_counts("--model-grid", hidden, kMostSide))
     for (const int L : planner::read_counts("--model-grid", layers, kMostSide)) {
@@ -57,6 +62,7 @@ struct SizeRun {
   planner::ComputeBudget budget;
   std::vector<SizedModel> models;
   bool by_loss = false;
+  bool stopped = false;
 };
 
 SizeRun sized(const Options& options) {
@@ -86,9 +92,16 @@ SizeRun sized(const Options& options) {
                          : whole_number("--global-batch", typed.global_batch, 1, kMostSide);
   run.budget = {whole_number("--gpus", space.gpus, 1, kMostSide),
                 positive_number("--days", typed.days), machine.gpu.flops_per_ns * 1e9};
-  run.models = planner::size_models(
-      run.problem, run.budget, shapes_of(typed.model_grid),
-      [&](const planner::LayoutProblem& problem) { return layout_space(texts, problem); });
+  const std::vector<ModelShape> shapes = shapes_of(typed.model_grid);
+  const auto space_of = [&](const planner::LayoutProblem& problem) {
+    planner::LayoutSpace found = layout_space(texts, problem);
+    require_few_points(problem, found);
+    return found;
+  };
+  const StopSignal stop;
+  run.models = planner::size_models(run.problem, run.budget, shapes, {space_of, &StopSignal::came});
+  run.stopped = StopSignal::came();
+  if (run.models.empty()) fail("size: it was stopped before it had a model. Give it longer.");
   return run;
 }
 
@@ -169,6 +182,7 @@ std::string size_json(const Options& options, const SizeRun& run, double seconds
   const int best = planner::largest_within(run.models, run.budget.days);
   json["best"] = best < 0 ? ordered_json{} : ordered_json(best);
   if (run.by_loss) json["loss"] = loss_json(run, planner::least_loss_within(run.models));
+  json["stopped"] = run.stopped;
   json["seconds"] = seconds;
   return report::json_text(json);
 }
@@ -222,7 +236,10 @@ std::string size_text(const SizeRun& run, TableWidth width) {
     row.push_back(mark);
     table.add_row(row);
   }
-  return text + table.text(width);
+  text += table.text(width);
+  if (run.stopped)
+    text += "stopped: models that are missing, and the last one's plan, may be better\n";
+  return text;
 }
 
 }  // namespace

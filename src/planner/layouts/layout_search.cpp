@@ -205,10 +205,10 @@ std::vector<int> read_counts(const char* option, std::string_view text, int most
 }
 
 std::vector<int> divisors(int of) {
-  std::vector<int> all;
-  for (int value = 1; value <= of; ++value)
-    if (of % value == 0) all.push_back(value);
-  return all;
+  std::set<int> all;
+  for (int value = 1; value <= of / value; ++value)
+    if (of % value == 0) all.insert({value, of / value});
+  return {all.begin(), all.end()};
 }
 
 }  // namespace longhaul::planner

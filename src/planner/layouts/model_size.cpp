@@ -17,7 +17,7 @@ std::string reasons_of(const LayoutSearch& search) {
 }
 
 SizedModel size_model(LayoutProblem problem, const ComputeBudget& budget, const ModelShape& shape,
-                      const std::function<LayoutSpace(const LayoutProblem&)>& space_of) {
+                      const SizeOptions& options) {
   problem.model = with_shape(problem.model, shape);
   const profile::TrainingRow& row = problem.model;
   SizedModel model;
@@ -25,9 +25,11 @@ SizedModel size_model(LayoutProblem problem, const ComputeBudget& budget, const 
   model.parameters = paper_parameters(shape.hidden, shape.layers, row.vocabulary, row.sequence);
   model.tokens = kTokensPerParameter * model.parameters;
   model.loss = hoffmann_loss(model.parameters, model.tokens);
-  LayoutSpace space = space_of(problem);
+  LayoutSpace space = options.space_of(problem);
   space.has_gpus = [gpus = budget.gpus](std::int64_t count) { return count == gpus; };
-  const LayoutSearch search = search_layouts(problem, space);
+  LayoutSearchOptions how;
+  how.is_stopped = options.is_stopped;
+  const LayoutSearch search = search_layouts(problem, space, how);
   if (search.plans.empty()) {
     model.why_none = reasons_of(search);
     return model;
@@ -72,13 +74,14 @@ profile::TrainingRow with_shape(profile::TrainingRow row, const ModelShape& shap
   return row;
 }
 
-std::vector<SizedModel> size_models(
-    const LayoutProblem& problem, const ComputeBudget& budget,
-    const std::vector<ModelShape>& shapes,
-    const std::function<LayoutSpace(const LayoutProblem&)>& space_of) {
+std::vector<SizedModel> size_models(const LayoutProblem& problem, const ComputeBudget& budget,
+                                    const std::vector<ModelShape>& shapes,
+                                    const SizeOptions& options) {
   std::vector<SizedModel> models;
-  for (const ModelShape& shape : shapes)
-    models.push_back(size_model(problem, budget, shape, space_of));
+  for (const ModelShape& shape : shapes) {
+    if (options.is_stopped && options.is_stopped()) break;
+    models.push_back(size_model(problem, budget, shape, options));
+  }
   return models;
 }
 

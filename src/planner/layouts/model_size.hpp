@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -51,12 +52,19 @@ struct SizedModel {
   std::string why_none{};
 };
 
+struct SizeOptions {
+  std::function<LayoutSpace(const LayoutProblem&)> space_of;  ///< the layouts of a model
+  /// Asked now and then; true ends with the shapes that were looked at, the last one maybe not
+  /// whole.
+  std::function<bool()> is_stopped{};
+};
+
 /// Each shape in turn on exactly the budget's GPUs. `problem` gives machine, batch, vocabulary and
-/// sequence; `space_of` the layouts of a model.
-[[nodiscard]] std::vector<SizedModel> size_models(
-    const LayoutProblem& problem, const ComputeBudget& budget,
-    const std::vector<ModelShape>& shapes,
-    const std::function<LayoutSpace(const LayoutProblem&)>& space_of);
+/// sequence.
+[[nodiscard]] std::vector<SizedModel> size_models(const LayoutProblem& problem,
+                                                  const ComputeBudget& budget,
+                                                  const std::vector<ModelShape>& shapes,
+                                                  const SizeOptions& options);
 
 /// The row of a GPT of that shape: heads of 128.
 [[nodiscard]] profile::TrainingRow with_shape(profile::TrainingRow row, const ModelShape& shape);

@@ -93,6 +93,19 @@ TEST_F(LayoutCommand, RefusesWhatIsWrong) {
   EXPECT_THAT(other.err, HasSubstr("--search parallel"));
 }
 
+TEST(SizeCommand, RefusesWhatIsTooLarge) {
+  const auto err = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"size", "--days", "30"});
+    const Outcome found = longhaul_run(more);
+    EXPECT_EQ(found.code, 2);
+    return found.err;
+  };
+  EXPECT_THAT(err({"--gpus", "512", "--model-grid", "h=8192,L=1:1048576"}),
+              HasSubstr("more than 1024 models"));
+  EXPECT_THAT(err({"--gpus", "512", "--data", "1:100000", "--model-grid", "h=8192,L=96"}),
+              HasSubstr("points"));
+}
+
 TEST_F(LayoutCommand, SizesAndRates) {
   const Outcome sized =
       longhaul_run({"size", "--gpus", "64", "--days", "30", "--model-grid", "h=2048,4096,L=24",

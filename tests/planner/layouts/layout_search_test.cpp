@@ -201,6 +201,12 @@ TEST(LayoutFront, KeepsWhatNoOtherBeats) {
   EXPECT_FALSE(front.beats(Duration{39}, plan(64, 39).layout));
 }
 
+TEST(Divisors, AreAllOfThem) {
+  EXPECT_THAT(divisors(1), ::testing::ElementsAre(1));
+  EXPECT_THAT(divisors(36), ::testing::ElementsAre(1, 2, 3, 4, 6, 9, 12, 18, 36));
+  EXPECT_THAT(divisors(13), ::testing::ElementsAre(1, 13));
+}
+
 TEST(ReadCounts, TakesListsAndRanges) {
   EXPECT_THAT(read_counts("--data", "8,1:3,2", 100), ::testing::ElementsAre(1, 2, 3, 8));
   for (const char* const bad : {"", "1,", "3:1", "0", "x", "101"})

@@ -50,7 +50,7 @@ TEST(SizeModels, TakesTheLargestInTime) {
     return space;
   };
   const std::vector<SizedModel> models =
-      size_models(problem, budget, {{2048, 24}, {1024, 12}, {512, 2}, {1024, 1}}, space_of);
+      size_models(problem, budget, {{2048, 24}, {1024, 12}, {512, 2}, {1024, 1}}, {space_of});
   for (const SizedModel& model : models) {
     ASSERT_TRUE(model.plan.has_value());
     EXPECT_EQ(model.plan->layout.gpus(), budget.gpus);
@@ -62,6 +62,21 @@ TEST(SizeModels, TakesTheLargestInTime) {
   const auto least = std::ranges::min_element(models, {}, &SizedModel::loss_in_budget);
   EXPECT_EQ(least_loss_within(models), least - models.begin());
   EXPECT_NE(least_loss_within(models), largest_within(models, 1e9));
+}
+
+TEST(SizeModels, EndsWithWhatItHas) {
+  int asked = 0;
+  const auto is_stopped = [&] { return ++asked > 2; };
+  const auto space_of = [](const LayoutProblem&) {
+    LayoutSpace space;
+    space.data = {16};
+    return space;
+  };
+  const std::vector<SizedModel> models =
+      size_models(test::layout_problem(64), {16, 2, 312e12}, {{1024, 12}, {512, 2}, {512, 1}},
+                  {space_of, is_stopped});
+  ASSERT_EQ(models.size(), 1U);
+  EXPECT_TRUE(models.front().plan.has_value());
 }
 
 TEST(PlanRates, OfTheBestAreNoSlower) {
