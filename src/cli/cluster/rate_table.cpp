@@ -7,6 +7,7 @@
 #include "base/program/option_values.hpp"
 #include "base/suggest.hpp"
 #include "base/text_file.hpp"
+#include "base/unit_text.hpp"
 #include "cli/plan/layout_plan.hpp"
 #include "report/record_file.hpp"
 #include "scenario/presets.hpp"
@@ -73,8 +74,14 @@ std::string rates_by_plans(const LayoutArguments& typed, const std::string& jobs
     problem.values = machine.parameters;
     problem.memory = machine.memory;
     set_limits(texts, space, problem);
-    for (const planner::GpuRate& each :
-         planner::plan_rates(problem, layout_space(texts, problem), how, gpus).rates)
+    const auto rates = planner::plan_rates(problem, layout_space(texts, problem), how, gpus).rates;
+    if (rates.empty())
+      line.refuse(
+          "--plans: no layout of {} with global batch {} fits {} GPUs of {} ({}). Give more GPUs, "
+          "or --memory.",
+          workload.first, workload.second, gpus, machine.name,
+          typed.memory.empty() ? to_text(machine.memory) : typed.memory);
+    for (const planner::GpuRate& each : rates)
       table += fmt::format("{},{},{},{}\n", workload.first, workload.second, each.gpus, each.rate);
   }
   return table;
@@ -103,6 +110,14 @@ RateTable rate_table(const Options& options, const std::string& jobs, int gpus) 
             ? "--throughput is missing (how fast each model runs). Name its table (.csv), or give "
               "--plans best."
             : "--throughput and --plans are both given (each says how fast models run). Keep one.");
+  if (typed.plans.empty()) {
+    const std::pair<const char*, const std::string&> given[] = {
+        {"--machine", typed.machine}, {"--memory", typed.memory}, {"--rates-out", typed.rates_out}};
+    for (const auto& [option, text] : given)
+      if (!text.empty())
+        fail("{}: it has no effect with --throughput (it goes with --plans). Leave it out.",
+             option);
+  }
   if (typed.plans.empty()) return {read_text_file(throughput), throughput};
   if (!typed.rates_out.empty()) report::require_new_file(typed.rates_out);
   RateTable table{rates_by_plans(typed, jobs, options.files.front(), gpus),

@@ -45,9 +45,9 @@ struct PlanArguments {
 
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_plan_options(Arguments& command, PlanArguments& arguments);
-/// Those that say which layouts are looked at, and on which machine.
+/// Those that say which layouts are looked at, and on which machine, but for --gpus.
 void add_space_options(Arguments& command, LayoutArguments& arguments);
-/// --deadline, --tokens, --iterations, --exhaustive, --emit and --keep.
+/// --gpus, --price, --deadline, --tokens, --iterations, --exhaustive, --emit and --keep.
 void add_run_options(Arguments& command, LayoutArguments& arguments);
 
 /// Ends of the link that `link import` prints; empty where they are not given.
@@ -112,8 +112,8 @@ struct SizeArguments {
   std::string days, model_grid, global_batch, loss;
 };
 
-/// Declares the options of `arguments`, which must outlive `command`.
-void add_size_options(Arguments& command, SizeArguments& arguments);
+/// Declares --gpus and the options of `arguments`, which must outlive `command`.
+void add_size_options(Arguments& command, std::string& gpus, SizeArguments& arguments);
 
 /// The options of `longhaul tune`, as typed; empty: the default.
 struct TuneArguments {

@@ -247,7 +247,7 @@ void Parser::add_cluster() {
 void Parser::add_size() {
   longhaul::Arguments& command = add_command(
       tool_, "size", "the largest model that GPUs can train in a time", size_command, {0, 0});
-  add_size_options(command, options_.size);
+  add_size_options(command, options_.layout.gpus, options_.size);
   command.option("--schedule", options_.schedule, "comma list of static orders (default: all six)");
   add_space_options(command, options_.layout);
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <ostream>
 
@@ -27,13 +29,12 @@ constexpr double kNsOfDay = 86400e9;
 
 /// Options of the planner of sites, which a search of layouts does not have.
 void refuse_site_options(const PlanArguments& typed) {
-  const std::pair<const char*, bool> given[] = {{"--order", !typed.order.empty()},
-                                                {"--max-cells", !typed.most_cells.empty()},
-                                                {"--cell", !typed.pipelines.empty()},
-                                                {"--limit", !typed.limit.empty()},
-                                                {"--pooled", typed.pooled},
-                                                {"--sweep", !typed.sweeps.empty()},
-                                                {"--break-even", !typed.break_even.empty()}};
+  const std::pair<const char*, bool> given[] = {
+      {"--order", !typed.order.empty()},         {"--max-cells", !typed.most_cells.empty()},
+      {"--cell", !typed.pipelines.empty()},      {"--limit", !typed.limit.empty()},
+      {"--threads", !typed.threads.empty()},     {"--latencies", !typed.latencies.empty()},
+      {"--tolerance", !typed.tolerance.empty()}, {"--pooled", typed.pooled},
+      {"--sweep", !typed.sweeps.empty()},        {"--break-even", !typed.break_even.empty()}};
   for (const auto& [option, is_given] : given)
     if (is_given)
       fail("{}: it has no effect with --search parallel (it is of plans of sites). Leave it out.",
@@ -94,7 +95,9 @@ planner::LayoutSearchOptions search_options(const LayoutArguments& typed,
     if (!run.iterations)
       fail("--deadline: how much is trained is not known. Give --tokens or --iterations, too.");
     const double days = days_of("--deadline", typed.deadline);
-    options.longest = Duration{std::llround(days * kNsOfDay / *run.iterations)};
+    constexpr double kLongestNs = 0x1p62;  // 146 years: no iteration takes as long
+    options.longest =
+        Duration{std::llround(std::min(kLongestNs, days * kNsOfDay / *run.iterations))};
   }
   options.is_stopped = &StopSignal::came;
   return options;

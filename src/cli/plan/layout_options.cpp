@@ -59,8 +59,6 @@ std::vector<int> usual_replicas(const LayoutProblem& problem, const std::string&
 }  // namespace
 
 void add_space_options(Arguments& command, LayoutArguments& arguments) {
-  command.option("--gpus", arguments.gpus,
-                 "numbers of GPUs that layouts may have: a list, LOW:HIGH, or both (default: any)");
   command.option("--tensor", arguments.tensor, "t, so too (default: 1,2,4,8,16)");
   command.option("--data", arguments.data,
                  "d (default: divisors of the global batch up to 32, with --gpus all)");
@@ -77,8 +75,6 @@ void add_space_options(Arguments& command, LayoutArguments& arguments) {
                  "what `longhaul profile fit` wrote; none (default)");
   command.option("--memory", arguments.memory,
                  "of a GPU, as 40GB; any: layouts need not fit (default: the machine's)");
-  command.option("--price", arguments.price,
-                 "$ for a GPU and hour (default: the datacenters', or 5)");
   command
       .flag("--extrapolate", arguments.extrapolate,
             "take products more than 4 times larger or smaller than measured ones, too")
@@ -86,6 +82,10 @@ void add_space_options(Arguments& command, LayoutArguments& arguments) {
 }
 
 void add_run_options(Arguments& command, LayoutArguments& arguments) {
+  command.option("--gpus", arguments.gpus,
+                 "numbers of GPUs that layouts may have: a list, LOW:HIGH, or both (default: any)");
+  command.option("--price", arguments.price,
+                 "$ for a GPU and hour (default: the datacenters', or 5)");
   command.option("--deadline", arguments.deadline, "plans that take longer are none: 30d, 12h");
   command.option("--tokens", arguments.tokens, "of the whole training: 270e9");
   command.option("--iterations", arguments.iterations, "of the whole training, instead of tokens");
@@ -157,6 +157,8 @@ void set_limits(const LayoutTexts& texts, const LayoutArguments& typed, LayoutPr
   } catch (const Error& error) {
     fail("--memory: {}", error.what());
   }
+  if (*problem.memory < Bytes{1})
+    fail("--memory: {} holds nothing (a GPU has at least 1 B). Give its memory, as 40GB.", memory);
 }
 
 LayoutSpace layout_space(const LayoutTexts& texts, const LayoutProblem& problem) {

@@ -244,7 +244,8 @@ std::string size_text(const SizeRun& run, TableWidth width) {
 
 }  // namespace
 
-void add_size_options(Arguments& command, SizeArguments& arguments) {
+void add_size_options(Arguments& command, std::string& gpus, SizeArguments& arguments) {
+  command.option("--gpus", gpus, "that train: one number");
   command.option("--days", arguments.days, "that the GPUs train");
   command.option("--model-grid", arguments.model_grid,
                  "widths and depths: h=8192,9216,L=60,70 (default: those of vTrain's table III)");

@@ -53,6 +53,24 @@ TEST_F(ClusterCommand, LeavesDeadlinesOutWhereAsked) {
   for (const auto& job : json["jobs"]) EXPECT_EQ(job["met"], true);
 }
 
+TEST_F(ClusterCommand, RefusesOptionsOfPlansWithoutThem) {
+  for (const char* const option : {"--machine", "--memory", "--rates-out"}) {
+    const Outcome found = run({"--gpus", "2", "--throughput", rates_, option, "x"});
+    EXPECT_EQ(found.code, 2);
+    EXPECT_THAT(found.err, HasSubstr(std::string{option} + ": it has no effect"));
+  }
+}
+
+TEST_F(ClusterCommand, SaysWhereNoPlanFits) {
+  const std::string jobs =
+      directory_.write("large.csv",
+                       "job,submit_s,model,global_batch,iterations,deadline_s\n"
+                       "a,0,175b,64,10,\n");
+  const Outcome found = longhaul_run({"cluster", jobs, "--gpus", "8", "--plans", "best"});
+  EXPECT_EQ(found.code, 2);
+  EXPECT_THAT(found.err, HasSubstr("no layout of 175b with global batch 64 fits 8 GPUs"));
+}
+
 TEST_F(ClusterCommand, PrintsATable) {
   const Outcome found = run({"--gpus", "2", "--throughput", rates_});
   ASSERT_EQ(found.code, 0) << found.err;

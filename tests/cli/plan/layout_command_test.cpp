@@ -42,6 +42,12 @@ TEST_F(LayoutCommand, GivesTheFrontAndTheBest) {
   EXPECT_EQ(json["gap"]["time"], 0.0);
 }
 
+TEST_F(LayoutCommand, TakesADeadlineThatNothingReaches) {
+  const Outcome found = plan({"--iterations", "1", "--deadline", "1e15d", "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_FALSE(found.json()["plans"].empty());
+}
+
 TEST_F(LayoutCommand, TakesWhatSetWrites) {
   const Outcome found = plan({"--set", "search.machine=mpt-a100-40gb", "--set", "search.data=2",
                               "--set", "parallel.global_batch=32", "--json"});
@@ -88,6 +94,9 @@ TEST_F(LayoutCommand, RefusesWhatIsWrong) {
   refused({"--tokens", "1e9", "--deadline", "1s"}, "deadline");
   refused({"--data", "4:1"}, "backwards");
   refused({"--limit", "3"}, "--limit");
+  refused({"--threads", "3"}, "--threads");
+  refused({"--memory", "-4GB"}, "--memory");
+  refused({"--memory", "0GB"}, "holds nothing");
   const Outcome other = longhaul_run({"plan", scenario_, "--gpus", "8"});
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, HasSubstr("--search parallel"));
@@ -104,6 +113,9 @@ TEST(SizeCommand, RefusesWhatIsTooLarge) {
               HasSubstr("more than 1024 models"));
   EXPECT_THAT(err({"--gpus", "512", "--data", "1:100000", "--model-grid", "h=8192,L=96"}),
               HasSubstr("points"));
+  EXPECT_THAT(err({"--gpus", "8:16"}), HasSubstr("--gpus"));
+  EXPECT_THAT(err({"--gpus", "8", "--price", "3"}), HasSubstr("--price"));
+  EXPECT_THAT(longhaul_run({"size", "--help"}).out, ::testing::Not(HasSubstr("LOW:HIGH")));
 }
 
 TEST_F(LayoutCommand, SizesAndRates) {

@@ -29,15 +29,34 @@ def add_arguments(parser):
     parser.add_argument("--simulate", action="store_true", help="always so")
 
 
+def submission(path, number, text):
+    """Seconds, of a line of the table."""
+    try:
+        seconds = float(text)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise Failure(f'{path}:{number}: submit_s is "{text}" (seconds are a number). Correct it.')
+    return seconds
+
+
 def arrivals(path):
     """{cluster: its submissions, ascending}."""
     if not path:
         raise Failure("vtrain: no arrivals (they are not part of the project). Name them: "
                       "--trace itp_jobs.csv, from microsoft/elasticflow-traces.")
     found = defaultdict(list)
-    with open(path, encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            found[row["cluster"]].append(float(row["submit_s"]))
+    try:
+        with open(path, encoding="utf-8") as file:
+            for number, row in enumerate(csv.DictReader(file), start=2):
+                found[row["cluster"]].append(submission(path, number, row["submit_s"]))
+    except KeyError as error:
+        raise Failure(f"{path}: there is no column {error} (arrivals have cluster and submit_s). "
+                      "Name such a table.") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise Failure(f"{path}: it cannot be read ({error}). Name a table of arrivals.") from error
+    if not found:
+        raise Failure(f"{path}: there are no arrivals in it. Name another table.")
     return {name: sorted(times) for name, times in sorted(found.items())}
 
 
@@ -91,6 +110,8 @@ def draw_jobs(trace, tables, count, seed, together=False):
     """Rows of a list of jobs."""
     chance = random.Random(seed)
     clusters = [name for name, times in trace.items() if len(times) >= count]
+    if not clusters:
+        raise Failure(f"vtrain: no cluster of the trace has {count} arrivals. Name a longer one.")
     times = trace[chance.choice(clusters)]
     first = chance.randrange(len(times) - count + 1)
     window = times[first:first + count]
