@@ -9,6 +9,7 @@
 #include "planner/layouts/layout_search.hpp"
 #include "profile/row_memory.hpp"
 #include "scenario/model_operators.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -34,6 +35,21 @@ std::string rate_text(Bandwidth rate) {
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(),
                                  rate.bits_per_second(), std::chars_format::fixed);
   return std::string{digits.data(), end.ptr} + "bps";
+}
+
+/// A text of TOML in quotes.
+std::string quoted(std::string_view text) {
+  std::string quotes = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7F)
+      quotes += fmt::format("\\u{:04X}", code);
+    else if (c == '"' || c == '\\')
+      quotes += {'\\', c};
+    else
+      quotes += c;
+  }
+  return quotes + '"';
 }
 
 /// Stages of one node, or one site, that follow each other: one datacenter of the scenario.
@@ -74,8 +90,8 @@ private:
   }
 
   void add_head(const std::string& name) {
-    line("# A plan of `longhaul plan --search parallel`: {} on {} GPUs of {}.", row_.model,
-         layout_.gpus(), row_.machine);
+    line("# A plan of `longhaul plan --search parallel`: {} on {} GPUs of {}.",
+         scenario::shown(row_.model), layout_.gpus(), row_.machine);
     line("# (t, d, p) = ({}, {}, {}), micro-batch {}, {}, recomputation {}, sharding {}.",
          layout_.tensor, layout_.data, layout_.pipeline, layout_.micro_batch,
          to_string(layout_.order), to_string(layout_.recompute), to_string(layout_.sharding));
@@ -84,12 +100,12 @@ private:
     line("# Of a rank; tensor-parallel collectives are part of its blocks. `optimizer` is what");
     line("# follows the last backward: gradients summed over the replicas, the embedding's, the");
     line("# step. Selective recomputation is part of the backward.");
-    line("[scenario]\nname = \"{}\"\n", name);
+    line("[scenario]\nname = {}\n", quoted(name));
   }
 
   void add_model() {
     const bool has_table = row_.vocabulary > 1;
-    line("[model]\nname = \"{}\"", row_.model);
+    line("[model]\nname = {}", quoted(row_.model));
     line("layers = {}", row_.layers + (has_table ? 2 : 0));
     line("hidden = {}\nintermediate = {}\nheads = {}\nkv_heads = {}", row_.hidden,
          row_.intermediate, row_.heads, row_.kv_heads);
@@ -198,7 +214,8 @@ private:
     if (choice_.split == SiteSplit::replicas && choice_.sites.size() > 1)
       return add_replica_places(runs);
     for (const StageRun& run : runs)
-      line("[[datacenter]]\nname = \"{}\"\nstages = \"{}-{}\"\n", run.name, run.first, run.last);
+      line("[[datacenter]]\nname = {}\nstages = \"{}-{}\"\n", quoted(run.name), run.first,
+           run.last);
     add_links(runs);
   }
 
@@ -213,8 +230,8 @@ private:
       for (std::size_t k = 0; k < here.size(); ++k)
         here[k].name = here.size() > 1 ? fmt::format("{}-{}", site, k) : site;
       for (const StageRun& run : here)
-        line("[[datacenter]]\nname = \"{}\"\nstages = \"{}-{}\"\nreplicas = \"{}-{}\"\n", run.name,
-             run.first, run.last, first, first + parts[i] - 1);
+        line("[[datacenter]]\nname = {}\nstages = \"{}-{}\"\nreplicas = \"{}-{}\"\n",
+             quoted(run.name), run.first, run.last, first, first + parts[i] - 1);
       add_links(here);
       first += parts[i];
     }
@@ -242,9 +259,9 @@ private:
            rate_text(border.rate));
     };
     if (there == back)
-      return add(fmt::format("between = [\"{}\", \"{}\"]", place, other_place), there);
-    add(fmt::format("from = \"{}\"\nto = \"{}\"", place, other_place), there);
-    add(fmt::format("from = \"{}\"\nto = \"{}\"", other_place, place), back);
+      return add(fmt::format("between = [{}, {}]", quoted(place), quoted(other_place)), there);
+    add(fmt::format("from = {}\nto = {}", quoted(place), quoted(other_place)), there);
+    add(fmt::format("from = {}\nto = {}", quoted(other_place), quoted(place)), back);
   }
 
   const LayoutProblem& problem_;

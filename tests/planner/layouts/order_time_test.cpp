@@ -53,6 +53,18 @@ TEST(OrderTimer, GivesTheMakespanOfTheEmittedScenario) {
   }
 }
 
+TEST(ScenarioText, IsTomlWhateverTheNames) {
+  LayoutProblem problem = test::two_sites();
+  problem.model.model = "a \"large\"\n\\model";
+  problem.sites[0].name = "we\"st";
+  Layout layout;
+  layout.pipeline = 2;
+  layout.placing = 1;
+  const Scenario scenario = emitted(problem, timed(problem, layout));
+  EXPECT_EQ(scenario.model->name, problem.model.model);
+  EXPECT_TRUE(scenario.datacenters.front().name.starts_with(problem.sites[0].name));
+}
+
 /// On GPUs that hold what the plan says and no more.
 TEST(MemoryOf, HoldsTheEmittedScenario) {
   Random random{6};
