@@ -66,10 +66,6 @@ struct LayoutReport {
   LayoutObjective objective = LayoutObjective::time;
 };
 
-/// The best plan of each objective; none where there are no plans.
-[[nodiscard]] std::size_t best_plan_of(const LayoutReport& report, LayoutObjective objective);
-[[nodiscard]] nlohmann::ordered_json plan_json(const LayoutReport& report,
-                                               const planner::LayoutPlan& plan);
 [[nodiscard]] nlohmann::ordered_json layout_json(const LayoutReport& report);
 [[nodiscard]] std::string layout_text(const LayoutReport& report, TableWidth width);
 

@@ -1,3 +1,6 @@
+#include <map>
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
@@ -82,8 +85,7 @@ std::string counts_text(const std::map<std::string, std::int64_t>& counts) {
   return text.empty() ? "none" : text;
 }
 
-}  // namespace
-
+/// The best plan by an objective, of at least one.
 std::size_t best_plan_of(const LayoutReport& report, LayoutObjective objective) {
   const std::vector<LayoutPlan>& plans = report.search.plans;
   std::size_t best = 0;
@@ -96,6 +98,17 @@ std::size_t best_plan_of(const LayoutReport& report, LayoutObjective objective) 
     };
     if (key(i) < key(best)) best = i;
   }
+  return best;
+}
+
+/// By objective.
+using BestPlans = std::map<LayoutObjective, std::size_t>;
+
+BestPlans best_plans_of(const LayoutReport& report) {
+  BestPlans best;
+  if (report.search.plans.empty()) return best;
+  for (const LayoutObjective objective : every<LayoutObjective>())
+    best[objective] = best_plan_of(report, objective);
   return best;
 }
 
@@ -124,9 +137,10 @@ ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
           {"dollars_per_hour", cost.dollars_per_hour},
           {"dollars", null_or(cost.dollars)},
           {"memory_bytes", plan.memory.count()},
-          {"fits", plan.memory <= problem.memory.value_or(problem.machine->memory)},
-          {"pareto", is_on_front(plan, report.search.plans)}};
+          {"fits", plan.memory <= problem.memory.value_or(problem.machine->memory)}};
 }
+
+}  // namespace
 
 ordered_json layout_json(const LayoutReport& report) {
   const planner::LayoutSearch& search = report.search;
@@ -140,11 +154,13 @@ ordered_json layout_json(const LayoutReport& report) {
   json["best"] = ordered_json::object();
   json["plans"] = ordered_json::array();
   if (search.plans.empty()) return json;
-  for (const LayoutObjective objective : every<LayoutObjective>())
-    json["best"][to_string(objective)] = best_plan_of(report, objective);
-  const LayoutPlan& best = search.plans[best_plan_of(report, report.objective)];
+  const BestPlans best_plans = best_plans_of(report);
+  for (const auto& [objective, plan] : best_plans) json["best"][to_string(objective)] = plan;
+  const LayoutPlan& best = search.plans[best_plans.at(report.objective)];
+  const std::set<planner::Layout> front = planner::layouts_on_front(search.plans);
   for (const LayoutPlan& plan : search.plans) {
     json["plans"].push_back(plan_json(report, plan));
+    json["plans"].back()["pareto"] = front.contains(plan.layout);
     json["plans"].back()["distinguishable_from_best"] = !overlap(plan, best);
   }
   return json;
@@ -159,12 +175,13 @@ std::string layout_text(const LayoutReport& report, TableWidth width) {
                                  problem.model.model, problem.machine->name,
                                  problem.model.global_batch, problem.model.sequence);
   Table table = plan_table(with_run, with_sites);
+  const BestPlans best_plans = best_plans_of(report);
   for (std::size_t i = 0; i < search.plans.size(); ++i) {
     const LayoutPlan& plan = search.plans[i];
     const planner::Layout& layout = plan.layout;
     std::string best;
-    for (const LayoutObjective objective : every<LayoutObjective>())
-      if (best_plan_of(report, objective) == i)
+    for (const auto& [objective, of_objective] : best_plans)
+      if (of_objective == i)
         best += fmt::format("{}{}", best.empty() ? "" : ", ", to_string(objective));
     std::vector<std::string> row{
         fmt::format("{},{},{}", layout.tensor, layout.data, layout.pipeline),

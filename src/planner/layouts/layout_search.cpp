@@ -179,12 +179,12 @@ bool any_layout_fits(const LayoutProblem& problem, const LayoutSpace& space) {
   return LayoutSearchRun{problem, space, options}.any_fits();
 }
 
-bool is_on_front(const LayoutPlan& plan, const std::vector<LayoutPlan>& plans) {
-  return std::ranges::none_of(plans, [&](const LayoutPlan& other) {
-    if (other.iteration > plan.iteration || other.gpu_time() > plan.gpu_time()) return false;
-    const bool is_equal = other.iteration == plan.iteration && other.gpu_time() == plan.gpu_time();
-    return !is_equal || other.layout < plan.layout;
-  });
+std::set<Layout> layouts_on_front(const std::vector<LayoutPlan>& plans) {
+  LayoutFront front;
+  for (const LayoutPlan& plan : plans) front.add(plan);
+  std::set<Layout> layouts;
+  for (const LayoutPlan& plan : front.plans()) layouts.insert(plan.layout);
+  return layouts;
 }
 
 std::vector<int> read_counts(const char* option, std::string_view text, int most) {

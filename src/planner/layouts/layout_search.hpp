@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,8 +85,8 @@ void add_intervals(const LayoutProblem& problem, std::vector<LayoutPlan>& plans)
 [[nodiscard]] std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
                                         const std::string& name);
 
-/// Is `plan` on the front of `plans`?
-[[nodiscard]] bool is_on_front(const LayoutPlan& plan, const std::vector<LayoutPlan>& plans);
+/// Those on the front of `plans`, by time and GPU time.
+[[nodiscard]] std::set<Layout> layouts_on_front(const std::vector<LayoutPlan>& plans);
 
 /// "1,2,8", "4:16" (all of them) or a mix: ascending, each once. Throws Error that names `option`.
 [[nodiscard]] std::vector<int> read_counts(const char* option, std::string_view text, int most);

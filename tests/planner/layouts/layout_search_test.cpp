@@ -201,6 +201,27 @@ TEST(LayoutFront, KeepsWhatNoOtherBeats) {
   EXPECT_FALSE(front.beats(Duration{39}, plan(64, 39).layout));
 }
 
+/// Of 20,000 plans: what none of them beats, which an exhaustive search finds.
+TEST(LayoutsOnFront, AreTheSearchs) {
+  std::vector<LayoutPlan> plans;
+  Random random{13};
+  for (int i = 1; i <= 20'000; ++i) {
+    LayoutPlan plan;
+    plan.layout.data = static_cast<int>(random.between(1, 64));
+    plan.layout.placing = i;
+    plan.iteration = Duration{random.between(1'000, 1'000'000)};
+    plans.push_back(plan);
+  }
+  const std::set<Layout> front = layouts_on_front(plans);
+  ASSERT_FALSE(front.empty());
+  for (const LayoutPlan& plan : plans) {
+    if (!front.contains(plan.layout)) continue;
+    for (const LayoutPlan& other : plans)
+      ASSERT_TRUE(other.layout == plan.layout || other.iteration > plan.iteration ||
+                  other.gpu_time() > plan.gpu_time());
+  }
+}
+
 TEST(Divisors, AreAllOfThem) {
   EXPECT_THAT(divisors(1), ::testing::ElementsAre(1));
   EXPECT_THAT(divisors(36), ::testing::ElementsAre(1, 2, 3, 4, 6, 9, 12, 18, 36));
