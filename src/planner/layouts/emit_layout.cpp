@@ -249,7 +249,7 @@ private:
     if (wraps) add_links_between(runs.back().name, runs.back().last, runs.front().name, 0);
   }
 
-  /// Between the places of two stages: one link for both ways where these are alike.
+  /// Between the places of two stages: one link for both ways where both are the same.
   void add_links_between(const std::string& place, int stage, const std::string& other_place,
                          int other_stage) {
     const LayoutTimes::Border& there = times_.border(stage, other_stage);
