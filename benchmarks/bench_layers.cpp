@@ -126,9 +126,9 @@ int main_of(int argc, char** argv) {
   if (!options.out.empty()) {
     harness::write_new_file(options.out / "record.json", record.dump(2) + "\n");
     if (!products.empty())
-      harness::write_new_file(options.out / "products.csv",
-                              harness::products_csv(products, {report.parts.begin() + 2,
-                                                               report.parts.end()}));
+      harness::write_new_file(
+          options.out / "products.csv",
+          harness::products_csv(products, {report.parts.begin() + 2, report.parts.end()}));
   }
   return 0;
 }

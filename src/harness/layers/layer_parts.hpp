@@ -46,7 +46,7 @@ struct LayerFlops {
   explicit LayerFlops(const nn::ModelShape& shape);
   double weights = 0;    ///< of one pass: F, D and W take one each
   double attention = 0;  ///< of F; D takes two
-  double down = 0;       ///< the MLP's last product, which R leaves out: nothing asks for its result
+  double down = 0;  ///< the MLP's last product, which R leaves out: nothing asks for its result
 };
 
 /// Throws Error (the answer is no) unless the calls of a layer's F, D and W sum to these FLOPs.
@@ -69,8 +69,8 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
                                                   const nn::ModelShape& shape,
                                                   const TimingOptions& options);
 
-/// A product of activations (m x k) and weights (k x n, stored by rows of n), as forward passes have
-/// them; `source_ns` is the time that the list gives (0: none).
+/// A product of activations (m x k) and weights (k x n, stored by rows of n), as forward passes
+/// have them; `source_ns` is the time that the list gives (0: none).
 struct ListedProduct {
   int m = 1, n = 1, k = 1;
   double source_ns = 0;

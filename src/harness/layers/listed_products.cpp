@@ -30,7 +30,8 @@ Columns columns_of(const scenario::CsvLine& header) {
 }
 
 template <typename Number>
-Number number_in(const scenario::CsvLine& line, std::size_t column, const char* name, Number least) {
+Number number_in(const scenario::CsvLine& line, std::size_t column, const char* name,
+                 Number least) {
   if (column >= line.words.size()) line.refuse("no {} (the line ends before it).", name);
   const std::string_view word = line.words[column];
   Number value{};
