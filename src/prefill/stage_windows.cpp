@@ -38,7 +38,7 @@ TimeRanges intersection(const TimeRanges& a, const TimeRanges& b) {
   return both;
 }
 
-/// The shortest and longest stage of the file's prompts; of chunks, of shared passes and behind a
+/// The shortest and longest stage of the file's prompts; of chunks, of shared passes and after a
 /// prefix that is there already, of what passes may take.
 struct StageRange {
   Duration shortest = Duration::max(), longest{};

@@ -47,7 +47,7 @@ struct FilledPlan {
 ///  - it starts at its placed time at the earliest, after the block whose end opens its bubble;
 ///  - its deadline is the predicted start of the block that closes the bubble, or `end` after the
 ///    last: what would end later is skipped, and so are its prompt's later stages. The placement
-///    has no stage behind `end` (FillRange::apart);
+///    has no stage after `end` (FillRange::apart);
 ///  - between stages a message carries the activation (tokens x hidden x 2 bytes, where dimensions
 ///    are known), which takes ServedModel::hop and holds no link.
 /// Training's ops keep their order, and none of them depends on one that was added: where all take

@@ -10,12 +10,12 @@ KvLink::KvLink(Duration period, std::vector<std::vector<InterfaceHold>> holds)
     : period_{period}, holds_{std::move(holds)}, free_(holds_.size()), blocked_(holds_.size()) {}
 
 /// The message of a hold gets ready before a slice ends at `until`: it passes then, and those
-/// behind it that come meanwhile.
+/// after it that come meanwhile.
 void KvLink::hold_back(std::int32_t rank, std::size_t hold, std::int64_t iteration,
                        Duration until) {
   const auto& holds = holds_[at(rank)];
   Duration& blocked = blocked_[at(rank)] = until;
-  for (std::size_t behind = 0; behind < holds.size(); ++behind) {
+  for (std::size_t passed = 0; passed < holds.size(); ++passed) {
     const InterfaceHold& next = holds[hold];
     const Duration waits = blocked - (period_ * iteration + next.start);
     if (waits <= Duration{}) return;
