@@ -34,10 +34,9 @@ Bytes RowMemory::total() const {
 }
 
 double in_flight(RowSchedule schedule, int pipeline, int chunks, int microbatches) {
-  const double most = std::min(pipeline, microbatches);
   if (schedule == RowSchedule::gpipe) return microbatches;
-  if (schedule != RowSchedule::interleaved || chunks == 1) return most;
-  return most * (1 + (pipeline - 1.0) / (double(pipeline) * chunks));
+  const double more = schedule == RowSchedule::interleaved ? (pipeline - 1.0) / chunks : 0;
+  return std::min<double>(pipeline + more, microbatches);
 }
 
 RowMemory memory_of(const TrainingRow& row) {

@@ -19,7 +19,7 @@ struct RowMemory {
 /// of a layer and microbatch: s b h (34 + 5 a s / h), of which tensor ranks share all but 10, with
 /// sequence parallelism all; without scores 34 alone; with full recomputation the layer's input
 /// alone, s b h 2 (Korthikanti et al., arXiv 2205.05198, section 4, equations 1 to 6). In flight:
-/// min(p, M) microbatches on the first stage, with v chunks 1 + (p - 1) / (p v) times as many. A
+/// min(p, M) microbatches on the first stage, interleaved with v chunks (p - 1) / v more. A
 /// buffer for each message between stages: activations and gradients, each way.
 [[nodiscard]] RowMemory memory_of(const TrainingRow& row);
 /// The same with so many microbatches in flight.

@@ -14,7 +14,6 @@
 #include "planner/layouts/layout_search.hpp"
 #include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
-#include "scenario/reader/scenario_tree.hpp"
 #include "scenario/text/search_section.hpp"
 
 namespace longhaul::cli {

@@ -10,7 +10,8 @@
 #include "cli/profile/profile_inputs.hpp"
 #include "profile/explanation.hpp"
 #include "report/record_file.hpp"
-#include "scenario/reader/scenario_tree.hpp"
+#include "scenario/reader/load.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul::cli {
 namespace {

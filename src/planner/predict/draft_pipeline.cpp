@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 
 #include "base/index.hpp"
@@ -108,8 +109,8 @@ private:
                                                  OpKind::send, {link});
       found->second.receives =
           made_.draft.add_lane(ranks_[index(to)], fmt::format("recv<{}", from), OpKind::recv);
-      const auto [low, high] = std::minmax(number(from), number(to));
-      const int border = high - low == 1 ? low : row_.pipeline - 1;
+      const int low = std::min(number(from), number(to));
+      const int border = std::abs(number(from) - number(to)) == 1 ? low : row_.pipeline - 1;
       found->second.slot = made_.add_slot({.kind = SlotKind::message, .stage = border});
     }
     return found->second;

@@ -98,14 +98,14 @@ void require_readable(const ImportedProfile& profile, const std::string& source)
           source, each.operation, each.shape, each.calls, scenario::kMostProfileCalls);
     if (each.median > scenario::kLongestProfileCall)
       fail("{}: {} {} takes {} ({} is the limit of a profile). Look at its kernels' \"dur\".",
-           source, each.operation, each.shape, to_text(each.median),
-           to_text(scenario::kLongestProfileCall));
+           source, each.operation, each.shape, longhaul::to_text(each.median),
+           longhaul::to_text(scenario::kLongestProfileCall));
   }
   for (const ImportedTask& each : profile.tasks)
     if (std::max(each.median, each.gap) > scenario::kLongestProfileCall)
       fail("{}: {} of {} takes {} and waits {} ({} is the limit of a profile). Look at it.", source,
-           each.kernel, each.operation, to_text(each.median), to_text(each.gap),
-           to_text(scenario::kLongestProfileCall));
+           each.kernel, each.operation, longhaul::to_text(each.median), longhaul::to_text(each.gap),
+           longhaul::to_text(scenario::kLongestProfileCall));
 }
 
 std::string operators_csv(const ImportedProfile& profile) {

@@ -90,7 +90,8 @@ Duration time_of(const json& event, const char* key, double end, const std::stri
         "{}: an event has {} = {} (microseconds from 0 to {:g}). Take what torch.profiler "
         "exported.",
         source, key, cell_of(found->dump().substr(0, 40)), end);
-  return Duration{std::llround(us * 1000)};
+  const double whole = std::floor(us);  // apart: a product would round stamps since 1970 to 256 ns
+  return Duration{std::llround(whole) * 1000 + std::llround((us - whole) * 1000)};
 }
 
 Duration start_of(const json& event, const std::string& source) {

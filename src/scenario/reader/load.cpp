@@ -10,7 +10,6 @@
 #include "scenario/files/link_trace.hpp"
 #include "scenario/reader/costs_file.hpp"
 #include "scenario/reader/network_file.hpp"
-#include "scenario/reader/scenario_tree.hpp"
 #include "scenario/reader/sections.hpp"
 #include "scenario/reader/stored_text.hpp"
 #include "scenario/text/config_node.hpp"

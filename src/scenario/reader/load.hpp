@@ -10,6 +10,8 @@
 
 namespace longhaul::scenario {
 
+struct ConfigNode;
+
 /// Must a file say in which datacenter each stage lies?
 enum class Placing : std::uint8_t {
   required,
@@ -27,5 +29,11 @@ enum class Placing : std::uint8_t {
 [[nodiscard]] Scenario parse_scenario(std::string_view toml, const std::string& source,
                                       std::span<const std::string> overrides = {},
                                       Placing placing = Placing::required);
+
+/// The tree of a scenario's text that parse_scenario() reads: with the files that say costs and
+/// links, and with the texts of --set. For what is asked of a scenario before it is loaded. Throws
+/// Error.
+[[nodiscard]] ConfigNode scenario_tree(std::string_view toml, const std::string& source,
+                                       std::span<const std::string> overrides = {});
 
 }  // namespace longhaul::scenario

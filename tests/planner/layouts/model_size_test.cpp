@@ -39,6 +39,17 @@ TEST(HoffmannLoss, FallsWithWeightsAndTokens) {
   EXPECT_LT(hoffmann_loss(70e9, 1.4e12), hoffmann_loss(280e9, 300e9));
 }
 
+TEST(LeastLossWithin, IsThatOfNeitherEnd) {
+  std::vector<SizedModel> models(4);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    models[i].plan.emplace();
+    models[i].loss_in_budget = std::array{2.5, 2.25, 2.0, 2.75}[i];
+  }
+  models[2].plan.reset();  // it has no loss
+  EXPECT_EQ(least_loss_within(models), 1);
+  EXPECT_EQ(least_loss_within({}), -1);
+}
+
 TEST(SizeModels, TakesTheLargestInTime) {
   LayoutProblem problem = test::layout_problem(64);
   const ComputeBudget budget{16, 2, 312e12};
@@ -59,9 +70,7 @@ TEST(SizeModels, TakesTheLargestInTime) {
   EXPECT_EQ(largest_within(models, 1e9), 0);
   EXPECT_EQ(largest_within(models, models[1].days), 1);
   EXPECT_EQ(largest_within(models, 1e-9), -1);
-  const auto least = std::ranges::min_element(models, {}, &SizedModel::loss_in_budget);
-  EXPECT_EQ(least_loss_within(models), least - models.begin());
-  EXPECT_NE(least_loss_within(models), largest_within(models, 1e9));
+  EXPECT_EQ(least_loss_within(models), 0);
 }
 
 TEST(SizeModels, EndsWithWhatItHas) {

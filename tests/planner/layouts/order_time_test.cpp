@@ -53,16 +53,13 @@ TEST(OrderTimer, GivesTheMakespanOfTheEmittedScenario) {
   }
 }
 
-TEST(ScenarioText, IsTomlWhateverTheNames) {
-  LayoutProblem problem = test::two_sites();
+TEST(ScenarioText, IsTomlWhateverTheModelsName) {
+  LayoutProblem problem = test::layout_problem();
   problem.model.model = "a \"large\"\n\\model";
-  problem.sites[0].name = "we\"st";
   Layout layout;
   layout.pipeline = 2;
-  layout.placing = 1;
   const Scenario scenario = emitted(problem, timed(problem, layout));
   EXPECT_EQ(scenario.model->name, problem.model.model);
-  EXPECT_TRUE(scenario.datacenters.front().name.starts_with(problem.sites[0].name));
 }
 
 /// On GPUs that hold what the plan says and no more.
