@@ -52,9 +52,10 @@ TEST_F(LayoutCommand, TakesWhatSetWrites) {
   const Outcome found = plan({"--set", "search.machine=mpt-a100-40gb", "--set", "search.data=2",
                               "--set", "parallel.global_batch=32", "--json"});
   ASSERT_EQ(found.code, 0) << found.err;
-  EXPECT_EQ(found.json()["machine"], "mpt-a100-40gb");
-  EXPECT_EQ(found.json()["global_batch"], 32);
-  for (const auto& each : found.json()["plans"]) EXPECT_EQ(each["data"], 2);
+  const auto answer = found.json();
+  EXPECT_EQ(answer["machine"], "mpt-a100-40gb");
+  EXPECT_EQ(answer["global_batch"], 32);
+  for (const auto& each : answer["plans"]) EXPECT_EQ(each["data"], 2);
   EXPECT_THAT(plan({"--set", "search.machine=x"}).err, HasSubstr("\"x\""));
   EXPECT_THAT(plan({"--set", "search.nonsense=1"}).err, HasSubstr("nonsense"));
 }

@@ -86,6 +86,8 @@ protected:
     return finish();
   }
   [[nodiscard]] std::string output() const { return file_text(output_); }
+  /// Of the record: a value, so that a loop over it holds it.
+  [[nodiscard]] nlohmann::json schedules() const { return record()["schedules"]; }
   [[nodiscard]] nlohmann::json record() const {
     return nlohmann::json::parse(std::ifstream{out() + "/record.json"});
   }

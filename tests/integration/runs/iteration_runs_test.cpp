@@ -97,7 +97,7 @@ TEST_F(IterationRuns, OfStagesAndCopiesOnFourRanksGoOnWhereTheyEnded) {
   EXPECT_EQ(trace::finished_iterations(out()).size(), 1U) << output();
   options.push_back("--resume");
   ASSERT_EQ(run(4, options), 0) << output();
-  for (const nlohmann::json& row : record()["schedules"]) {
+  for (const nlohmann::json& row : schedules()) {
     EXPECT_EQ(row["check"], "ok");
     EXPECT_EQ(row["n"], 2);
     EXPECT_GT(row["measured_communication_ns"]["pp"].get<std::int64_t>(), 0);

@@ -62,7 +62,7 @@ TEST_F(ResumeTest, GoesOnBehindTheLastFinishedIterationOfEachSchedule) {
   const trace::Trace trace = trace::read_trace(out() + "/trace.h5");
   EXPECT_EQ(rows_of(trace, 0, 2), finished) << "what was measured stays as it was";
   EXPECT_EQ(trace.measured.rows.size(), 3 * trace.predicted.rows.size());
-  for (const auto& schedule : record()["schedules"]) {
+  for (const auto& schedule : schedules()) {
     EXPECT_EQ(schedule["n"], 3);
     EXPECT_EQ(schedule["check"], "ok");
     // 6 messages a microbatch, 4 microbatches, a warm-up and 3 iterations.
@@ -196,7 +196,7 @@ TEST_F(ResumeTest, AnIterationWhoseChecksAreGoneIsPlayedAnew) {
     std::ofstream{journal, std::ios::trunc} << left;
     if (left.empty()) std::filesystem::remove(journal);
     ASSERT_EQ(run(4, two_ + Words{"--resume"}), 0) << output();
-    for (const auto& schedule : record()["schedules"]) {
+    for (const auto& schedule : schedules()) {
       EXPECT_EQ(schedule["n"], 3);
       EXPECT_EQ(schedule["checks"]["messages"], 4 * 6 * 4) << "each was checked, once";
     }

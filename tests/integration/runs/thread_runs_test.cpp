@@ -94,7 +94,7 @@ TEST_F(ThreadRuns, AdaptToLinksThatChange) {
                             "--change", "2:link.latency_ratio=8", "--out", out()}),
             0)
       << output();
-  for (const json& schedule : record()["schedules"]) EXPECT_EQ(schedule["check"], "ok");
+  for (const json& schedule : schedules()) EXPECT_EQ(schedule["check"], "ok");
   EXPECT_FALSE(record()["switches"].empty());
 }
 
@@ -160,7 +160,7 @@ TEST_F(ThreadRuns, GoOnWhereAKilledProcessStopped) {
   Words resumed = options;
   resumed.push_back("--resume");
   ASSERT_EQ(run_threads(4, resumed), 0) << output();
-  for (const json& schedule : record()["schedules"]) {
+  for (const json& schedule : schedules()) {
     EXPECT_EQ(schedule["n"], 3);
     EXPECT_EQ(schedule["check"], "ok");
   }
