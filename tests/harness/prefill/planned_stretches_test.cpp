@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "harness/prefill/prefill_rows.hpp"
 #include "scenario/reader/load.hpp"
@@ -28,6 +29,11 @@ std::string refusal(const std::vector<std::string>& overrides,
     return error.what();
   }
   return {};
+}
+
+TEST(PlannedStretches, PlaceEveryRankTheServicesToo) {
+  const PlannedStretches planned = tiny({}, {});
+  EXPECT_EQ(planned.scenario.placement.size(), to_size(planned.scenario.ranks()));
 }
 
 TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
