@@ -35,7 +35,7 @@ void add_certificate(const planner::OverlapCertificate& certificate,
   json["decided"] = certificate.decided;
   json["search_ns"] = certificate.search.count();
   json["evaluated"] = certificate.evaluated;
-  json["stopped"] = certificate.is_stopped;
+  json["search_stopped"] = certificate.is_stopped;
   if (!certificate.is_proof) return;
   nlohmann::ordered_json baselines = nlohmann::ordered_json::array();
   for (const planner::OverlapBaseline& each : certificate.baselines)
