@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -24,6 +26,21 @@ namespace longhaul {
 /// Numbers that may be kept together.
 [[nodiscard]] constexpr bool is_kept_block(int numbers) {
   return numbers == 1 || numbers == 2 || numbers == 4 || numbers == 8 || numbers == 16;
+}
+
+/// A short last block counts as one.
+[[nodiscard]] constexpr std::int64_t blocks_in(std::int64_t count, int block) {
+  return (count + block - 1) / block;
+}
+
+/// max(1, floor(count keep / block)), all of them where keep is 1, none of nothing. A product that
+/// is a whole number but for rounding (29% of 100) is taken as one.
+[[nodiscard]] constexpr std::int64_t blocks_to_keep(std::int64_t count, double keep, int block) {
+  const std::int64_t all = blocks_in(count, block);
+  if (keep >= 1 || all == 0) return all;
+  constexpr double kRounding = 1 + 1e-12;
+  const double exact = static_cast<double>(count) * keep / block * kRounding;
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(exact), 1, all);
 }
 
 }  // namespace longhaul

@@ -26,14 +26,4 @@ void check(const Settings& settings) {
          block);
 }
 
-std::int64_t blocks_in(std::int64_t count, int block) { return (count + block - 1) / block; }
-
-std::int64_t blocks_to_keep(std::int64_t count, double keep, int block) {
-  const std::int64_t all = blocks_in(count, block);
-  if (keep >= 1 || all == 0) return all;
-  constexpr double kRounding = 1 + 1e-12;
-  const double exact = static_cast<double>(count) * keep / block * kRounding;
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(exact), 1, all);
-}
-
 }  // namespace longhaul::compress

@@ -39,11 +39,4 @@ inline constexpr std::int64_t kMostNumbers = 0xffff'0000;
 /// Throws Error where settings cannot be: a block of 3, `topk` of blocks.
 void check(const Settings& settings);
 
-/// A short last block counts as one.
-[[nodiscard]] std::int64_t blocks_in(std::int64_t count, int block);
-
-/// max(1, floor(count keep / block)), all of them where keep is 1, none of nothing. A product that
-/// is a whole number but for rounding (29% of 100) is taken as one.
-[[nodiscard]] std::int64_t blocks_to_keep(std::int64_t count, double keep, int block);
-
 }  // namespace longhaul::compress

@@ -16,17 +16,6 @@ TEST(Keep, IsAShare) {
     EXPECT_THROW(static_cast<void>(parse_keep("--keep", text)), Error) << text;
 }
 
-TEST(BlocksToKeep, AreFlooredButNeverNone) {
-  EXPECT_EQ(blocks_to_keep(8, 0.5, 2), 2);
-  EXPECT_EQ(blocks_to_keep(86'567'648, 0.01, 16), 54'104);
-  EXPECT_EQ(blocks_to_keep(86'567'648, 0.01, 1), 865'676);
-  EXPECT_EQ(blocks_to_keep(100, 0.29, 1), 29);  // 28.999999999999996 in fp64
-  EXPECT_EQ(blocks_to_keep(15, 0.01, 16), 1);
-  EXPECT_EQ(blocks_to_keep(10, 0.99, 4), 2);
-  EXPECT_EQ(blocks_to_keep(10, 1, 4), 3) << "the short last one too";
-  EXPECT_EQ(blocks_to_keep(0, 0.5, 4), 0);
-}
-
 TEST(Settings, AreRefusedWhereTheyCannotBe) {
   EXPECT_NO_THROW(check(Settings{}));
   EXPECT_THROW(check(Settings{.block = 3}), Error);

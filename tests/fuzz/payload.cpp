@@ -1,5 +1,6 @@
 #include <array>
 
+#include "base/kept_share.hpp"
 #include "compress/wire/wire.hpp"
 #include "fuzz/refusal.hpp"
 #include "fuzz/targets.hpp"
@@ -14,8 +15,8 @@ void expect_a_set(const compress::SparseSet& set) {
   std::size_t numbers = 0;
   std::int64_t before = -1;
   for (const std::uint32_t block : set.blocks) {
-    LONGHAUL_ASSERT(block > before && block < compress::blocks_in(set.count, set.block),
-                    "block {} after {}", block, before);
+    LONGHAUL_ASSERT(block > before && block < blocks_in(set.count, set.block), "block {} after {}",
+                    block, before);
     before = block;
     numbers += set.size_of(block);
   }

@@ -89,17 +89,20 @@ TEST(KvLink, LayersLeaveWhileLaterOnesCompute) {
   EXPECT_EQ(end_of(KvSending::whole), 1400ns);
 }
 
-TEST(KvLink, ASliceWaitsForAllMessagesThatOneHeldBack) {
+/// A byte a nanosecond, in slices of 100.
+DecodeLink sliced_link() {
   DecodeLink link;
   link.rate = Bandwidth{8e9};
   link.slice = Bytes{100};
-  KvLink interface {
-    10'000ns, {
-      {
-        {50ns, 200ns, 7}, { 230ns, 300ns, 8 }
-      }
-    }
-  };
+  return link;
+}
+
+/// Of one GPU, whose training holds its interface so each 10 us.
+KvLink held_by(std::vector<InterfaceHold> holds) { return {10'000ns, {std::move(holds)}}; }
+
+TEST(KvLink, ASliceWaitsForAllMessagesThatOneHeldBack) {
+  const DecodeLink link = sliced_link();
+  KvLink interface = held_by({{50ns, 200ns, 7}, {230ns, 300ns, 8}});
   // Until 100 the slice; until 250 the first message, and the second, 20 ns late, until 320.
   EXPECT_EQ(interface.send(0, {{0ns, Bytes{200}}}, link), 420ns);
   ASSERT_EQ(interface.waits().size(), 2U);
@@ -109,16 +112,8 @@ TEST(KvLink, ASliceWaitsForAllMessagesThatOneHeldBack) {
 }
 
 TEST(KvLink, AMessageOfTrainingWaitsForOneSliceAtMost) {
-  DecodeLink link;
-  link.rate = Bandwidth{8e9};
-  link.slice = Bytes{100};
-  KvLink interface {
-    10'000ns, {
-      {
-        {250ns, 300ns, 7}, { 1000ns, 2000ns, 8 }
-      }
-    }
-  };
+  const DecodeLink link = sliced_link();
+  KvLink interface = held_by({{250ns, 300ns, 7}, {1000ns, 2000ns, 8}});
   // Slices from 0; the message of 250 ns waits for the third until 300, and then passes first.
   EXPECT_EQ(interface.send(0, {{0ns, Bytes{500}}}, link), 550ns);
   ASSERT_EQ(interface.waits().size(), 1U);

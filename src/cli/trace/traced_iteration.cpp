@@ -22,18 +22,6 @@ auto op_of(const TimelineRow& row) {
                   row.operator_index, row.slice, row.slices, row.size_bytes);
 }
 
-/// The names alone.
-Timeline names_of(const Timeline& timeline) {
-  Timeline names;
-  names.schedules = timeline.schedules;
-  names.datacenters = timeline.datacenters;
-  names.lanes = timeline.lanes;
-  names.resources = timeline.resources;
-  names.collectives = timeline.collectives;
-  names.operators = timeline.operators;
-  return names;
-}
-
 /// As simulate_overlaps wrote them; none where it did not.
 planner::OverlapLimits limits_of(const trace::Trace& trace) {
   const auto environment = nlohmann::json::parse(trace.info.environment, nullptr, false);
@@ -51,7 +39,7 @@ std::optional<OpTimes> times_of(const Timeline& timeline, std::span<const Timeli
                                 const Plan& plan) {
   if (rows.size() != plan.ops.size()) return std::nullopt;
   OpTimes times(plan.ops.size());
-  Timeline names = names_of(timeline);
+  Timeline names = timeline.without_rows();
   const plan::PlanRows::Numbering numbers = plan::numbering_in(names, plan);
   const plan::PlanRows expected{plan, times, 0, &numbers};
   for (std::size_t i = 0; i < rows.size(); ++i)

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compress/settings.hpp"
+#include "base/kept_share.hpp"
 
 namespace longhaul::compress {
 namespace {

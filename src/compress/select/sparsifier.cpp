@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/kept_share.hpp"
 #include "base/random.hpp"
 #include "compress/wire/values.hpp"
 

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/kept_share.hpp"
 #include "compress/wire/values.hpp"
 #include "compress/wire/wire.hpp"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/kept_share.hpp"
+
 namespace longhaul::plan {
 namespace {
 
@@ -42,8 +44,7 @@ std::int64_t numbers_kept(const GradientCompression& compress, std::int64_t numb
   if (!is_sparse(compress.method)) return numbers;
   const int block = block_of(compress);
   const double share = compress.keep / (compress.share == KeptShare::split ? sets : 1);
-  const auto blocks = static_cast<std::int64_t>(static_cast<double>(numbers) * share / block);
-  return std::min(numbers, std::max<std::int64_t>(1, blocks) * block);
+  return std::min(numbers, blocks_to_keep(numbers, share, block) * block);
 }
 
 Bytes set_size(const GradientCompression& compress, std::int64_t numbers, int sets) {
@@ -56,8 +57,7 @@ Bytes set_size(const GradientCompression& compress, std::int64_t numbers, int se
     case SetIndex::gaps: break;
   }
   const int block = block_of(compress);
-  const auto blocks = [block](std::int64_t of) { return (of + block - 1) / block; };
-  const double bits = bits_of_gaps(blocks(kept), blocks(numbers));
+  const double bits = bits_of_gaps(blocks_in(kept, block), blocks_in(numbers, block));
   return Bytes{values + static_cast<std::int64_t>(std::ceil(bits / 8))};
 }
 

@@ -34,19 +34,6 @@ std::span<const TimelineRow> iteration_at(const std::vector<TimelineRow>& rows, 
   return std::span{rows}.subspan(first, last - first);
 }
 
-/// The timeline without its rows.
-Timeline names_of(const Timeline& timeline) {
-  Timeline names;
-  names.schedules = timeline.schedules;
-  names.datacenters = timeline.datacenters;
-  names.lanes = timeline.lanes;
-  names.resources = timeline.resources;
-  names.collectives = timeline.collectives;
-  names.operators = timeline.operators;
-  names.left_out = timeline.left_out;
-  return names;
-}
-
 bool is_operator(const TimelineRow& row) { return is_compute(row.kind) && row.operator_index >= 0; }
 
 /// Does an operator go on with the block of the row before it?
@@ -188,7 +175,7 @@ private:
 }  // namespace
 
 Result<Timeline> folded(const Timeline& timeline) {
-  Timeline result = names_of(timeline);
+  Timeline result = timeline.without_rows();
   for (std::size_t first = 0; first < timeline.rows.size();) {
     const auto rows = iteration_at(timeline.rows, first);
     if (auto why = fold_iteration(rows, result.rows)) return *std::move(why);
@@ -206,7 +193,7 @@ Result<Timeline> unfolded(const Timeline& timeline, const Scenario& scenario, Gr
     return refused(
         "the blocks of the trace slow beside messages ([overlap]), and do not say which of their "
         "operators did. Simulate with --granularity operator, or export with --granularity block.");
-  Timeline result = names_of(timeline);
+  Timeline result = timeline.without_rows();
   std::map<std::int32_t, Unfolding> of_schedule;
   for (std::size_t first = 0; first < timeline.rows.size();) {
     const auto rows = iteration_at(timeline.rows, first);

@@ -125,6 +125,11 @@ struct Timeline {
   std::vector<std::string> operators;
   std::vector<TimelineRow> rows;
   std::vector<RowsLeftOut> left_out;  ///< of the whole file that they were read from
+
+  /// The names alone.
+  [[nodiscard]] Timeline without_rows() const {
+    return {schedules, datacenters, lanes, resources, collectives, operators, {}, left_out};
+  }
 };
 
 }  // namespace longhaul

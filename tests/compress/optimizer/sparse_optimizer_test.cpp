@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/kept_share.hpp"
 #include "compress/kernels/cpu_level.hpp"
 #include "compress/settings.hpp"
 #include "compress/support.hpp"

@@ -16,6 +16,8 @@ TEST(SetSize, KeepsWholeBlocks) {
   compress.method = CompressMethod::topk;
   EXPECT_EQ(numbers_kept(compress, 16'099, 4), 160);
   EXPECT_EQ(numbers_kept(compress, 3, 1), 1);
+  compress.keep = 0.29;
+  EXPECT_EQ(numbers_kept(compress, 100, 1), 29) << "28.999999999999996 in fp64";
   compress.keep = 1;
   EXPECT_EQ(numbers_kept(compress, 16'099, 1), 16'099);
   compress.method = CompressMethod::block;
