@@ -78,6 +78,11 @@ const NodeInterfaces* Scenario::interfaces(DatacenterId of) const {
   return find_entry(nodes, [&](const NodeInterfaces& n) { return n.datacenter == of; });
 }
 
+void Scenario::add_services(const ServiceRanks& added) {
+  services.push_back(added);
+  if (is_placed()) placement.insert(placement.end(), to_size(added.count), added.datacenter);
+}
+
 int Scenario::ranks() const {
   int count = training_ranks();
   for (const ServiceRanks& service : services) count += service.count;

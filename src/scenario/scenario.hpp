@@ -323,6 +323,8 @@ struct Scenario {
   Training train{};
   Run run;
 
+  /// Ranks that follow all others; where ranks are placed, with their places.
+  void add_services(const ServiceRanks& added);
   [[nodiscard]] int ranks() const;  ///< all, with those that do not train
   [[nodiscard]] int training_ranks() const {
     return parallel.tensor * parallel.stages * parallel.replicas;

@@ -86,13 +86,8 @@ Scenario with_service_ranks(Scenario scenario, int cell) {
       serving.insert(scenario.is_placed() ? scenario.datacenter_of(Rank{pipeline.ranks.front()})
                                           : DatacenterId{0});
   const DatacenterId first = serving.empty() ? DatacenterId{0} : *serving.begin();
-  const bool is_placed = scenario.is_placed();
-  const auto add = [&](RankRole role, DatacenterId where) {
-    scenario.services.push_back({role, where, 1});
-    if (is_placed) scenario.placement.push_back(where);
-  };
-  add(RankRole::controller, first);
-  for (const DatacenterId each : serving) add(RankRole::decode, each);
+  scenario.add_services({RankRole::controller, first, 1});
+  for (const DatacenterId each : serving) scenario.add_services({RankRole::decode, each, 1});
   return scenario;
 }
 

@@ -211,8 +211,7 @@ void read_services(const ConfigNode& root, Scenario& scenario) {
       fail_at(section.place(),
               "[[service]] beside stages without a place (who places them knows stages alone). "
               "Give each [[datacenter]] its stages.");
-    scenario.services.push_back(ranks);
-    scenario.placement.insert(scenario.placement.end(), to_size(ranks.count), ranks.datacenter);
+    scenario.add_services(ranks);
     require_gpus(section, ranks.datacenter, scenario);
   }
 }

@@ -56,8 +56,7 @@ TEST(RanksOfAPlan, LieInTheOrderOfTheirNumbers) {
 
 TEST(RanksOfAPlan, ThatDoNotTrainHaveNoOps) {
   Scenario scenario = with_ranks(1, kTensorStageReplica);
-  scenario.services.push_back({RankRole::decode, DatacenterId{1}, 2});
-  scenario.placement.insert(scenario.placement.end(), 2, DatacenterId{1});
+  scenario.add_services({RankRole::decode, DatacenterId{1}, 2});
   const Plan plan = lower(schedule::generate("1f1b", scenario), scenario);
   ASSERT_EQ(plan.ranks.size(), 8U);
   EXPECT_EQ(plan.ranks[7].role, RankRole::decode);
