@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/index.hpp"
 #include "nn/layers/chunk_parts.hpp"
 
 namespace longhaul::nn {
@@ -32,7 +33,7 @@ void Chunk::set_targets(MicrobatchId microbatch, std::span<const std::int32_t> t
 Buffer Chunk::forward(MicrobatchId microbatch, BlockPart part, Buffer input) {
   InFlight& data = parts_->microbatches[microbatch];
   const int first = parts_->begin(part, data.forwarded, "F", microbatch);
-  if (part.part == 0) {
+  if (part.is_first()) {
     LONGHAUL_ASSERT(input.view().count == (holds_embedding() ? 0 : parts_->shape.boundary()) &&
                         (!holds_embedding() || data.tokens) && (!holds_head() || data.targets),
                     "F(microbatch {}) of {} numbers", microbatch, input.view().count);
@@ -41,7 +42,7 @@ Buffer Chunk::forward(MicrobatchId microbatch, BlockPart part, Buffer input) {
   data.forwarded = parts_->end(part);
   parts_->forward_layers(parts_->work("F", microbatch, data), data, first, data.forwarded,
                          Pass::forward);
-  if (!Parts::last(part)) return {};
+  if (!part.is_last()) return {};
   if (parts_->recompute == Recompute::off) data.targets = {};
   return std::move(data.passing);
 }
@@ -51,11 +52,11 @@ void Chunk::recompute(MicrobatchId microbatch, BlockPart part) {
   const int first = parts_->begin(part, data.remade, "R", microbatch);
   LONGHAUL_ASSERT(parts_->recompute == Recompute::on && data.forwarded == parts_->count(),
                   "R(microbatch {}) with {} layers forwarded", microbatch, data.forwarded);
-  if (part.part == 0) data.passing = std::move(data.input);
+  if (part.is_first()) data.passing = std::move(data.input);
   data.remade = parts_->end(part);
   parts_->forward_layers(parts_->work("R", microbatch, data), data, first, data.remade,
                          Pass::recompute);
-  if (Parts::last(part)) data.targets = {};
+  if (part.is_last()) data.targets = {};
 }
 
 Buffer Chunk::backward_input(MicrobatchId microbatch, BlockPart part, Buffer gradient) {
@@ -66,7 +67,7 @@ Buffer Chunk::backward_input(MicrobatchId microbatch, BlockPart part, Buffer gra
   for (int i = done; i < data.passed_back; ++i) {
     data.passing = parts_->from_the_end(i).input_gradient(work, std::move(data.passing));
   }
-  return Parts::last(part) ? std::move(data.passing) : Buffer{};
+  return part.is_last() ? std::move(data.passing) : Buffer{};
 }
 
 void Chunk::backward_weight(MicrobatchId microbatch, BlockPart part) {
@@ -89,10 +90,17 @@ Buffer Chunk::backward(MicrobatchId microbatch, BlockPart part, Buffer gradient)
     data.passing = parts_->from_the_end(i).input_gradient(work, std::move(data.passing));
     parts_->from_the_end(i).weight_gradient(work);
   }
-  if (!Parts::last(part)) return {};
+  if (!part.is_last()) return {};
   Buffer passed = std::move(data.passing);
   parts_->microbatches.erase(microbatch);
   return passed;
+}
+
+void Chunk::drop(MicrobatchId microbatch) {
+  LONGHAUL_ASSERT(parts_->recompute == Recompute::off, "microbatch {} was forgotten", microbatch);
+  (void)parts_->in_flight_at("drop", microbatch);  // asserts that there is one
+  for (const auto& layer : parts_->layers) (void)layer->forget(microbatch);
+  parts_->microbatches.erase(microbatch);
 }
 
 void Chunk::set_loss_scale(float scale) { parts_->loss_scale = scale; }
@@ -113,6 +121,18 @@ std::span<const Parameter> Chunk::parameters() const { return parts_->weights.pa
 ArrayView Chunk::all_weights() const { return parts_->weights.weights(); }
 ArrayView Chunk::all_gradients() const { return parts_->weights.gradients(); }
 ArrayView Chunk::all_masters() const { return parts_->weights.masters(); }
+NumberRange Chunk::weights_of(BlockPart part) const {
+  const auto first_of = [&](int layer) {
+    std::size_t parameters = 0;
+    for (int i = 0; i < layer; ++i) parameters += parts_->layers[at(i)]->needs().size();
+    if (parameters == this->parameters().size()) return all_weights().count;
+    const std::byte* const begin = this->parameters()[parameters].weights.data;
+    return static_cast<std::size_t>(begin - all_weights().data) / bytes_of(all_weights().type);
+  };
+  const std::size_t first = first_of(part.part * parts_->count() / part.parts);
+  return {first, first_of((part.part + 1) * parts_->count() / part.parts) - first};
+}
+
 int Chunk::in_flight() const { return static_cast<int>(parts_->microbatches.size()); }
 
 }  // namespace longhaul::nn

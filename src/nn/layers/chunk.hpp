@@ -22,9 +22,20 @@ struct Parameter {
 };
 
 /// Part `part` of `parts` of a block: its layers, cut into stretches as equal as can be. Blocks of
-/// forward and recompute go through parts in order, those of backward from the last layers on.
+/// forward and recompute go through parts in order, those of backward from the last layers on:
+/// part 0 first, or where they are `mirrored` the last part, so that part k is of the same layers
+/// forward and backward.
 struct BlockPart {
   int part = 0, parts = 1;
+  bool mirrored = false;
+
+  [[nodiscard]] bool is_first() const { return part == (mirrored ? parts - 1 : 0); }
+  [[nodiscard]] bool is_last() const { return part == (mirrored ? 0 : parts - 1); }
+};
+
+/// A stretch of the numbers of Chunk::all_weights().
+struct NumberRange {
+  std::size_t first = 0, count = 0;
 };
 
 enum class Recompute : std::uint8_t { off, on };
@@ -67,6 +78,9 @@ public:
   /// B: D and W layer by layer, so that it keeps less.
   [[nodiscard]] Buffer backward(MicrobatchId microbatch, BlockPart part, Buffer gradient);
 
+  /// Forgets a microbatch that was forwarded and is not to be passed back (validation).
+  void drop(MicrobatchId microbatch);
+
   /// The factor of losses: 1 / (tokens of all microbatches and replicas).
   void set_loss_scale(float scale);
   /// Since the last begin_iteration(); waits for the device. 0 without the head.
@@ -80,6 +94,8 @@ public:
   [[nodiscard]] ArrayView all_weights() const;
   [[nodiscard]] ArrayView all_gradients() const;
   [[nodiscard]] ArrayView all_masters() const;
+  /// The weights of the layers of a part of forward, or of one of backward that is mirrored.
+  [[nodiscard]] NumberRange weights_of(BlockPart part) const;
   /// Microbatches of which anything is kept.
   [[nodiscard]] int in_flight() const;
 

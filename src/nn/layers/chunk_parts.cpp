@@ -54,10 +54,9 @@ Chunk::Parts::Parts(TensorOps& on, DeviceMemory& from, const ModelShape& model, 
 
 int Chunk::Parts::begin(BlockPart part, int done, std::string_view block,
                         MicrobatchId microbatch) const {
-  LONGHAUL_ASSERT(
-      part.part >= 0 && part.part < part.parts && done == part.part * count() / part.parts,
-      "{}(microbatch {}), part {} of {}: {} of {} layers are done", block, microbatch, part.part,
-      part.parts, done, count());
+  LONGHAUL_ASSERT(part.part >= 0 && part.part < part.parts && done == done_before(part),
+                  "{}(microbatch {}), part {} of {}: {} of {} layers are done", block, microbatch,
+                  part.part, part.parts, done, count());
   return done;
 }
 
@@ -102,7 +101,7 @@ int Chunk::Parts::begin_backward(std::string_view block, InFlight& data, Microba
   const int ready = recompute == Recompute::on ? data.remade : data.forwarded;
   LONGHAUL_ASSERT(ready == count(), "{}(microbatch {}) after {} of {} layers", block, microbatch,
                   ready, count());
-  if (part.part == 0) {
+  if (part.is_first()) {
     const bool ends = range.first + count() == shape.layers;
     LONGHAUL_ASSERT(gradient.view().count == (ends ? 0 : shape.boundary()),
                     "{}(microbatch {}) of {} numbers", block, microbatch, gradient.view().count);

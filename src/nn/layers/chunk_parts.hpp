@@ -40,8 +40,15 @@ struct Chunk::Parts {
   /// Layers that are done when `part` begins; asserts that it is its turn.
   [[nodiscard]] int begin(BlockPart part, int done, std::string_view block,
                           MicrobatchId microbatch) const;
-  [[nodiscard]] int end(BlockPart part) const { return (part.part + 1) * count() / part.parts; }
-  [[nodiscard]] static bool last(BlockPart part) { return part.part + 1 == part.parts; }
+  /// Layers that are done before it, and after it.
+  [[nodiscard]] int done_before(BlockPart part) const {
+    return part.mirrored ? count() - (part.part + 1) * count() / part.parts
+                         : part.part * count() / part.parts;
+  }
+  [[nodiscard]] int end(BlockPart part) const {
+    return part.mirrored ? count() - part.part * count() / part.parts
+                         : (part.part + 1) * count() / part.parts;
+  }
 
   [[nodiscard]] BlockContext work(std::string_view block, MicrobatchId microbatch,
                                   const InFlight& data) const {

@@ -24,6 +24,83 @@ TEST(ChunkDeathTest, BlocksOutOfTurnAreNamed) {
                "W\\(microbatch 4\\) of 2 layers, D of 0");
 }
 
+/// Loss and gradients of one microbatch through three layers of a model of five.
+struct Passed {
+  std::vector<float> gradients;
+  float loss = 0;
+};
+
+Passed pass(const std::vector<BlockPart>& forward, const std::vector<BlockPart>& backward) {
+  const ModelShape shape = tiny_model(5);
+  const auto math = make_cpu_math();
+  DeviceMemory memory{*math, 0};
+  Chunk layers{*math, memory, shape, {2, 3}, Recompute::off, 1};
+  layers.set_targets(MicrobatchId{0}, std::vector<std::int32_t>(shape.tokens(), 3));
+  Buffer input = memory.take(shape.boundary(), "input");
+  math->fill_random(9, 1, input.view());
+  for (const BlockPart& part : forward)
+    static_cast<void>(
+        layers.forward(MicrobatchId{0}, part, part.is_first() ? std::move(input) : Buffer{}));
+  for (const BlockPart& part : backward)
+    static_cast<void>(layers.backward(MicrobatchId{0}, part, {}));
+  Passed passed{std::vector<float>(layers.all_gradients().count), layers.loss()};
+  math->copy_out(layers.all_gradients(), passed.gradients);
+  EXPECT_EQ(layers.in_flight(), 0);
+  return passed;
+}
+
+TEST(ChunkTest, MirroredPartsAreOfTheSameLayersForwardAndBackward) {
+  const Passed whole = pass({{}}, {{}});
+  // Three layers in two parts: one and two of them.
+  const Passed parts = pass({{0, 2}, {1, 2}}, {{1, 2, true}, {0, 2, true}});
+  EXPECT_EQ(parts.gradients, whole.gradients);
+  EXPECT_EQ(parts.loss, whole.loss);
+}
+
+TEST(ChunkTest, TellsWhichWeightsAPartHas) {
+  const ModelShape shape = tiny_model(5);
+  const auto math = make_cpu_math();
+  DeviceMemory memory{*math, 0};
+  Chunk layers{*math, memory, shape, {2, 3}, Recompute::off, 1};
+  layers.set_targets(MicrobatchId{0}, std::vector<std::int32_t>(shape.tokens(), 3));
+  Buffer input = memory.take(shape.boundary(), "input");
+  math->fill_random(9, 1, input.view());
+  static_cast<void>(layers.forward(MicrobatchId{0}, {}, std::move(input)));
+  static_cast<void>(layers.backward(MicrobatchId{0}, {1, 2, true}, {}));
+  std::vector<float> gradients(layers.all_gradients().count);
+  math->copy_out(layers.all_gradients(), gradients);
+  const NumberRange first = layers.weights_of({0, 2}), second = layers.weights_of({1, 2, true});
+  EXPECT_EQ(first.first, 0U);
+  EXPECT_EQ(second.first, first.count);
+  EXPECT_EQ(first.count + second.count, gradients.size());
+  const auto is_zero = [&](const NumberRange& range) {
+    return std::all_of(gradients.begin() + static_cast<std::ptrdiff_t>(range.first),
+                       gradients.begin() + static_cast<std::ptrdiff_t>(range.first + range.count),
+                       [](float number) { return number == 0; });
+  };
+  EXPECT_TRUE(is_zero(first)) << "its layers were not passed back";
+  EXPECT_FALSE(is_zero(second));
+}
+
+TEST(ChunkTest, DropsWhatIsNotPassedBack) {
+  const ModelShape shape = tiny_model(5);
+  const auto math = make_cpu_math();
+  DeviceMemory memory{*math, 0};
+  Chunk model{*math, memory, shape, {0, 5}, Recompute::off, 1};
+  const std::size_t idle = memory.held();
+  float before = 0;
+  for (int i = 0; i < 3; ++i) {
+    model.set_tokens(MicrobatchId{0}, std::vector<std::int32_t>(shape.tokens(), 1));
+    model.set_targets(MicrobatchId{0}, std::vector<std::int32_t>(shape.tokens(), 3));
+    static_cast<void>(model.forward(MicrobatchId{0}, {}, {}));
+    EXPECT_GT(memory.held(), idle);
+    model.drop(MicrobatchId{0});
+    EXPECT_EQ(memory.held(), idle);
+    EXPECT_GT(model.loss(), before) << "it counts all the same";
+    before = model.loss();
+  }
+}
+
 TEST(ChunkTest, ABlockThatFailsLeavesNothingBehind) {
   const ModelShape shape = tiny_model(5);
   const auto math = make_cpu_math();
