@@ -24,48 +24,27 @@ LayerWork::LayerWork(const Plan& plan, const Schedule& schedule, const Scenario&
                      Rank self, nn::TensorOps& math, nn::DeviceMemory& memory, TrainingModel model)
     : plan_{plan},
       schedule_{schedule},
-      scenario_{scenario},
       self_{self},
       math_{math},
       memory_{memory},
-      model_{std::move(model)},
       ops_{ops_of_rank(plan, self)},
-      tensors_{math, memory, model_.shape.boundary()},
+      blocks_{plan, schedule, scenario, self, math, memory, std::move(model)},
       block_bytes_(ops_.count) {
-  make_chunks();
   make_stages();
   follow_collectives();
 }
 
-void LayerWork::make_chunks() {
-  const std::vector<nn::LayerRange> layers = layers_of_stages(schedule_, scenario_);
-  std::set<int> recomputed;
-  for (std::uint32_t i = 0; i < ops_.count; ++i) {
-    const Op& op = plan_.ops[ops_.first + i];
-    if (op.kind == OpKind::compute && op.block_kind == BlockKind::R) recomputed.insert(op.chunk);
-  }
-  const double tokens = static_cast<double>(model_.shape.tokens()) *
-                        scenario_.parallel.microbatches * scenario_.parallel.replicas;
-  for (const ChunkId chunk : chunks_on(schedule_, plan_.ranks[index(self_)].device)) {
-    auto& made = chunks_[chunk];
-    made = std::make_unique<nn::Chunk>(
-        math_, memory_, model_.shape, layers[at(schedule_.stage_of(chunk))],
-        recomputed.contains(chunk) ? nn::Recompute::on : nn::Recompute::off, model_.seed);
-    made->set_loss_scale(static_cast<float>(1 / tokens));
-  }
-}
-
 void LayerWork::make_stages() {
   std::map<StageId, std::vector<ChunkId>> chunks_of;
-  for (const auto& entry : chunks_)
+  for (const auto& entry : blocks_.chunks())
     chunks_of[schedule_.stage_of(entry.first)].push_back(entry.first);
   stages_.reserve(chunks_of.size());  // they are pointed to
   for (auto& [stage, of_stage] : chunks_of) {
     std::ranges::sort(of_stage);
     std::vector<nn::Chunk*> chunks;
-    for (const ChunkId chunk : of_stage) chunks.push_back(chunks_.at(chunk).get());
+    for (const ChunkId chunk : of_stage) chunks.push_back(blocks_.chunks().at(chunk).get());
     stages_.emplace_back(math_, memory_, stage, std::move(chunks), group_of(stage),
-                         model_.optimizer);
+                         model().optimizer);
   }
 }
 
@@ -141,64 +120,21 @@ void LayerWork::follow_steps() {
 
 void LayerWork::begin_iteration(int iteration) {
   iteration_ = iteration;
-  LONGHAUL_ASSERT(tensors_.open() == 0, "{} tensors are left over", tensors_.open());
-  for (auto& [number, chunk] : chunks_) chunk->begin_iteration();
+  LONGHAUL_ASSERT(tensors().open() == 0, "{} tensors are left over", tensors().open());
+  blocks_.begin_iteration();
   for (StageShard& stage : stages_) stage.begin_iteration();
   for (StageShard* stage : completed_before_) stage->sum_own_gradients();
   math_.finish();
 }
 
 void LayerWork::run(OpId id) {
-  const std::int64_t before = tensors_.bytes_elsewhere();
+  const std::int64_t before = tensors().bytes_elsewhere();
   if (const auto found = waits_for_.find(id); found != waits_for_.end())
     for (StageShard* stage : found->second) stage->place_weights();
-  perform(id, plan_.op(id).block());
+  blocks_.run(id, iteration_);
   if (const auto found = completes_.find(id); found != completes_.end())
     for (StageShard* stage : found->second) stage->sum_own_gradients();
-  block_bytes_[local(id)] = tensors_.bytes_elsewhere() - before;
-}
-
-void LayerWork::perform(OpId id, const Block& block) {
-  nn::Chunk& chunk = *chunks_.at(block.chunk);
-  const nn::BlockPart part{block.part, block.parts};
-  nn::Buffer made;
-  switch (block.kind) {
-    case BlockKind::F: made = forward(id, block); break;
-    case BlockKind::R: chunk.recompute(block.microbatch, part); break;
-    case BlockKind::W: chunk.backward_weight(block.microbatch, part); break;
-    case BlockKind::B:
-    case BlockKind::D: made = backward(id, block); break;
-  }
-  if (made) tensors_.put(tensor_key(plan_.op(id)), std::move(made));
-}
-
-nn::Buffer LayerWork::forward(OpId id, const Block& block) {
-  nn::Chunk& chunk = *chunks_.at(block.chunk);
-  nn::Buffer input;
-  if (block.part == 0) {
-    if (chunk.holds_embedding() || chunk.holds_head()) {
-      const ReplicaId replica = plan_.ranks[index(self_)].replica;
-      const nn::MicrobatchText text = model_.text(iteration_, replica, block.microbatch);
-      if (chunk.holds_embedding()) chunk.set_tokens(block.microbatch, text.tokens);
-      if (chunk.holds_head()) chunk.set_targets(block.microbatch, text.targets);
-    }
-    if (!schedule_.is_first(block.chunk))
-      input = tensors_.take({false, previous(block.chunk), block.microbatch}, id,
-                            to_text(block) + ": its input");
-  }
-  return chunk.forward(block.microbatch, {block.part, block.parts}, std::move(input));
-}
-
-nn::Buffer LayerWork::backward(OpId id, const Block& block) {
-  nn::Chunk& chunk = *chunks_.at(block.chunk);
-  nn::Buffer gradient;
-  if (block.part == 0 && !schedule_.is_last(block.chunk))
-    gradient = tensors_.take({true, next(block.chunk), block.microbatch}, id,
-                             to_text(block) + ": its gradient");
-  const nn::BlockPart part{block.part, block.parts};
-  return block.kind == BlockKind::B
-             ? chunk.backward(block.microbatch, part, std::move(gradient))
-             : chunk.backward_input(block.microbatch, part, std::move(gradient));
+  block_bytes_[local(id)] = tensors().bytes_elsewhere() - before;
 }
 
 void LayerWork::end_iteration() {
@@ -207,16 +143,9 @@ void LayerWork::end_iteration() {
     stage.gradients_came();
     if (stage.sum() == StageShard::Sum::alone) stage.sum_own_gradients();
   }
-  for (const auto& [number, chunk] : chunks_)
+  for (const auto& [number, chunk] : blocks_.chunks())
     LONGHAUL_ASSERT(chunk->in_flight() == 0, "chunk {} keeps {} microbatches", number,
                     chunk->in_flight());
-}
-
-double LayerWork::loss() {
-  double sum = 0;
-  for (const auto& [number, chunk] : chunks_)
-    if (chunk->holds_head()) sum += static_cast<double>(chunk->loss());
-  return sum;
 }
 
 }  // namespace longhaul::training
