@@ -129,7 +129,7 @@ std::vector<std::uint32_t> Sparsifier::choose(Scanned scanned) {
   last_threshold_ = 0;
   const std::int64_t all = blocks_in(count_, settings_.block);
   if (settings_.method == Method::randomk) return choose_at_random(scanned);
-  if (wanted_ == all && settings_.method != Method::threshold) {
+  if (wanted_ == all) {
     add_all(scanned);
     std::vector<std::uint32_t> blocks(static_cast<std::size_t>(all));
     std::iota(blocks.begin(), blocks.end(), 0U);
