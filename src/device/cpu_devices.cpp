@@ -1,27 +1,12 @@
 #include "device/cpu_devices.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/blind_thread.hpp"
 
 namespace longhaul::device {
-namespace {
-
-/// Signals reach the rank's own thread: they are its watchdog's.
-template <typename Work>
-std::jthread start_blind_to_signals(Work&& work) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::jthread thread{std::forward<Work>(work)};
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
-
-}  // namespace
 
 void TimedDevice::begin_iteration(int /*iteration*/) {
   if (!overlap_.none()) slowed_.emplace(overlap_);

@@ -61,6 +61,9 @@ public:
   /// so mostly ahead.
   virtual void message_holds(NetworkLevel /*level*/, TimePoint /*from*/, TimePoint /*to*/) {}
 
+  /// The version that `op`, which is started next, meets: of its weak dependency (FarDependency).
+  /// Not told under a virtual clock, where it is known at the end of the instant.
+  virtual void meets(OpId /*op*/, int /*version*/) {}
   /// Starts a block of `duration` that could have begun at `begin`, as far as the engine was late
   /// to notice. A device that takes several also gets blocks that may not begin before `begin`,
   /// which is then later than now: the device waits itself.
@@ -71,6 +74,21 @@ public:
   [[nodiscard]] virtual TimePoint next_event() const = 0;
   /// Something may end at any time, and only looking tells: again after so long. 0: no need.
   [[nodiscard]] virtual Duration poll_interval() const { return Duration::zero(); }
+};
+
+/// The work of a rank's blocks and host tasks in a stream. Blocks come one after the other in the
+/// order of their lane; tasks of other lanes run beside them and each other.
+class StreamWork {
+public:
+  StreamWork() = default;
+  virtual ~StreamWork() = default;
+  StreamWork(const StreamWork&) = delete;
+  StreamWork& operator=(const StreamWork&) = delete;
+
+  /// Computes `op` of `iteration`, counted from 0 in each stream; its effects are in place when it
+  /// returns. `version`: see Device::meets(); -1 of an op that meets none. Throws Error where it
+  /// cannot go on.
+  virtual void run(OpId op, int iteration, int version) = 0;
 };
 
 /// The math of a rank's real blocks, apart from where and when a device runs it. One caller at a

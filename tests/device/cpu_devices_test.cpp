@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "device/stream_device.hpp"
 #include "support/ranks/ranks_fixture.hpp"
 
 namespace longhaul::testing {
@@ -109,6 +110,90 @@ TEST_F(RealDeviceTest, TellsWhichBlockFailedAndWhy) {
     EXPECT_STREQ(error.what(), "F(chunk 1): 5 B are too many");
   }
   EXPECT_EQ(work_.over, kNone<OpId>) << "it did not end";
+}
+
+/// Notes what ran; ops above 9 wait for op 1.
+class NotedWork final : public engine::StreamWork {
+public:
+  void run(OpId op, int iteration, int version) override {
+    if (index(op) > 9) held.wait(true);
+    if (op == OpId{9}) throw Error{"part 3 is broken", ExitCode::run_failed};
+    const std::lock_guard lock{mutex};
+    ran.push_back({op, iteration, version});
+    if (op != OpId{1}) return;
+    held = false;
+    held.notify_all();
+  }
+  struct Run {
+    OpId op{};
+    int iteration = 0, version = 0;
+    friend bool operator==(const Run&, const Run&) = default;
+  };
+  std::mutex mutex;
+  std::vector<Run> ran;
+  std::atomic<bool> held = true;
+};
+
+class StreamDeviceTest : public RanksTest {
+protected:
+  engine::FinishedBlock wait_for_end(device::StreamDevice& device) {
+    while (true) {
+      const std::uint32_t doorbell = ranks().host_ranks().doorbell();
+      if (const auto done = device.finished(now())) return *done;
+      ranks().host_ranks().sleep(doorbell, std::min(device.next_event(), now() + 60s));
+    }
+  }
+  NotedWork work_;
+};
+
+TEST_F(StreamDeviceTest, RunsTasksBesideEachOther) {
+  device::StreamDevice device{work_, ranks().host_ranks(), device::Pace::real};
+  device.start(OpId{10}, now(), 0s);
+  device.start(OpId{11}, now(), 0s);
+  EXPECT_FALSE(device.finished(now())) << "both wait for op 1";
+  device.start(OpId{1}, now(), 0s);
+  std::vector<OpId> ended;
+  for (int i = 0; i < 3; ++i) ended.push_back(wait_for_end(device).op);
+  std::ranges::sort(ended);
+  EXPECT_EQ(ended, (std::vector{OpId{1}, OpId{10}, OpId{11}}));
+  EXPECT_EQ(work_.ran.front().op, OpId{1});
+}
+
+TEST_F(StreamDeviceTest, CountsIterationsAndPassesVersionsOn) {
+  device::StreamDevice device{work_, ranks().host_ranks(), device::Pace::real};
+  for (const int version : {-1, 4}) {
+    if (version >= 0) device.meets(OpId{2}, version);
+    device.start(OpId{2}, now(), 0s);
+    (void)wait_for_end(device);
+  }
+  EXPECT_EQ(work_.ran, (std::vector<NotedWork::Run>{{OpId{2}, 0, -1}, {OpId{2}, 1, 4}}));
+}
+
+TEST_F(StreamDeviceTest, LastsAsLongAsModelledAndSaysWhatTookLonger) {
+  device::StreamDevice device{work_, ranks().host_ranks(), device::Pace::modelled};
+  const TimePoint begin = now();
+  device.start(OpId{2}, begin, 30ms);
+  const engine::FinishedBlock done = wait_for_end(device);
+  EXPECT_EQ(done.due, begin + 30ms);
+  EXPECT_EQ(done.begin, begin);
+  device.start(OpId{3}, now() - 20ms, 10ms);
+  const engine::FinishedBlock late = wait_for_end(device);
+  EXPECT_GT(late.due, begin);
+  EXPECT_EQ(late.begin, kNever) << "its end is a stamp, not a plan";
+  EXPECT_EQ(device.overruns().ops, 2);
+  EXPECT_EQ(device.overruns().longer, 1);
+}
+
+TEST_F(StreamDeviceTest, TellsWhichTaskFailedAndWhy) {
+  device::StreamDevice device{work_, ranks().host_ranks(), device::Pace::real};
+  device.start(OpId{9}, now(), 0s);
+  try {
+    (void)wait_for_end(device);
+    ADD_FAILURE() << "it ended well";
+  } catch (const engine::DeviceError& error) {
+    EXPECT_EQ(error.op(), OpId{9});
+    EXPECT_STREQ(error.what(), "part 3 is broken");
+  }
 }
 
 }  // namespace

@@ -130,7 +130,7 @@ private:
   void open_message(OpInstance& op);
   void tell_receiver(OpInstance& op, Duration starts_in, bool skipped);
   void tell_sender(OpInstance& op, bool skipped, TimePoint at);
-  void send_payload(OpInstance& op, TimePoint at);
+  void send_payload(OpInstance& op, bool strikes, TimePoint at);
   [[nodiscard]] Payload payload_of(const OpInstance& op);
   void pass_on(OpInstance& op, Payloads::Verdict verdict);
   void header_came(EventMessage& message, TimePoint at);

@@ -66,10 +66,13 @@ void EventPlayer::tell_sender(OpInstance& op, bool skipped, TimePoint at) {
   state_.transport.ring_doorbell(own.peer);
 }
 
-void EventPlayer::send_payload(OpInstance& op, TimePoint at) {
+/// `strikes`: the fault of the run is of this one.
+void EventPlayer::send_payload(OpInstance& op, bool strikes, TimePoint at) {
   EventMessage& message = *op.message;
   const Rank self = state_.host_ranks.self(), peer = plan_.op(op.op).peer;
   message.payload = payload_of(op);
+  if (strikes && state_.options.fault->kind == FaultKind::corrupt)
+    state_.data_plane.corrupt(op.op, FaultKind::corrupt, message.payload);
   const Duration usual = duration_of(op.op, op.iteration);
   const TimePoint begin = state_.begin_at(op.cause, at, usual);
   const Duration hold = hold_time(op.op, op.iteration, begin);

@@ -141,11 +141,16 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
     unmet_.push_back(&op);
   }
   const Op& own = plan_.op(op.op);
+  // By the host's clock what ends later has a later stamp: what it meets is known.
+  if (virtual_clock() == nullptr && !unmet_.empty()) {
+    meet_versions();
+    if (own.kind == OpKind::compute) device_.meets(op.op, op.version);
+  }
   if (own.kind == OpKind::recv) return;
   const bool strikes = state_.fault_op == op.op &&
                        state_.options.fault->iteration == first_iteration_ + op.iteration;
   if (strikes) inject_fault(*state_.options.fault);
-  if (own.kind == OpKind::send) return send_payload(op, at);
+  if (own.kind == OpKind::send) return send_payload(op, strikes, at);
   const double factor =
       plan::block_time_factor(state_.options.run, plan_.ranks[index(plan_.rank_of(op.op))].device,
                               op.op, first_iteration_ + op.iteration);
