@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compress/optimizer/optimizer_settings.hpp"
+#include "scenario/training.hpp"
+
+namespace longhaul::training {
+
+/// A payload that came, or one's own; `source` names its sender for a refusal.
+struct SentSet {
+  std::string source;
+  std::span<const std::byte> payload;
+};
+
+/// What one replica does with the gradients of one part, apart from when: they become a set that it
+/// sends, and what all have sent becomes a step (docs/training.md, "What an iteration computes").
+/// Calls of one iteration follow each other as below; own_set() of the next one may come between
+/// any two of them, on another thread.
+class PartMethod {
+public:
+  PartMethod() = default;
+  virtual ~PartMethod() = default;
+  PartMethod(const PartMethod&) = delete;
+  PartMethod& operator=(const PartMethod&) = delete;
+
+  /// The payload of this replica's set; remembers what it does not say. Throws NotFinite.
+  [[nodiscard]] virtual std::vector<std::byte> own_set(int iteration,
+                                                       std::span<const float> gradient) = 0;
+  /// At the replica that chooses for its site: the sum of the site's sets, in order of replica.
+  [[nodiscard]] virtual std::vector<std::byte> site_set(int iteration,
+                                                        std::span<const SentSet> sets) = 0;
+  /// The sum of the sets that step() takes, in their order.
+  virtual void merge(int iteration, std::span<const SentSet> sets) = 0;
+  virtual void step(int iteration, std::span<float> weights) = 0;
+  /// After the last step: lazy steps are caught up, and what a site left is in the residual.
+  virtual void finish(std::span<float> weights) = 0;
+
+  /// The most bytes that a payload can take.
+  [[nodiscard]] virtual std::size_t largest_set() const = 0;
+  /// What waits to be sent, of all numbers of the part; empty where nothing ever does.
+  [[nodiscard]] virtual std::span<const float> residual() const = 0;
+  /// Sums over the run of this replica's gradients, and of what merge() has summed. Empty unless
+  /// the method forgets nothing.
+  [[nodiscard]] virtual std::span<const double> gradients_seen() const = 0;
+  [[nodiscard]] virtual std::span<const double> sums_seen() const = 0;
+};
+
+/// Where a part's replica stands: how many sets make up what is kept together.
+struct PartPlace {
+  std::int64_t numbers = 0;  ///< of the part
+  int replicas = 1, sites = 1;
+  int staleness = 0;
+};
+
+struct StepSettings {
+  compress::OptimizerSettings optimizer;
+  float learning_rate = 1e-3F;
+};
+
+using MakePartMethod = std::function<std::unique_ptr<PartMethod>(const PartPlace&)>;
+
+/// Of [train.compress]: all numbers, or those that a sparsifier chooses. Throws Error where its
+/// settings cannot be.
+[[nodiscard]] std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress,
+                                                           const PartPlace& place,
+                                                           const StepSettings& step);
+
+}  // namespace longhaul::training

@@ -1,0 +1,131 @@
+#include "training/parts/part_ops.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "plan/lowering/lanes.hpp"
+
+namespace longhaul::training {
+namespace {
+
+PartTask task_of_kind(TaskKind kind, bool at_site) {
+  switch (kind) {
+    case TaskKind::copy_out: return PartTask::copy_out;
+    case TaskKind::host_gather: return PartTask::gather;
+    case TaskKind::compress: return at_site ? PartTask::choose : PartTask::compress;
+    case TaskKind::merge: return PartTask::merge;
+    case TaskKind::copy_in: return PartTask::copy_in;
+    default: return PartTask::optimize;
+  }
+}
+
+}  // namespace
+
+PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self) {
+  const RankInfo& place = plan.ranks[index(self)];
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    members_.push_back(scenario.rank(replica, place.device, place.tensor));
+    site_of_.push_back(scenario.datacenter_of(members_.back()));
+  }
+  self_ = number(place.replica);
+  sites_ = plan::count_sites(site_of_);
+  const OpRange ops = ops_of_rank(plan, self);
+  const LaneId compute = plan.op(OpId{ops.first}).lane;
+  const Lane& lane = plan.lanes[index(compute)];
+  first_block_ = lane.first;
+  last_block_ = plan::op_at(plan, compute, lane.count - 1);
+  for (const plan::TrainedPart& trained :
+       plan::trained_parts(schedule, place.replica, place.device)) {
+    PlannedPart part{
+        trained,
+        plan::exchange_of(scenario.train.compress.exchange, site_of_, trained.number, {}),
+        plan::op_at(plan, compute, at(trained.first_forward)),
+        plan::op_at(plan, compute, at(trained.last_gradient)),
+        false,
+        false,
+        false,
+        0,
+        {},
+        {}};
+    order_sums(part);
+    parts_.push_back(std::move(part));
+  }
+  add_tasks(plan, ops);
+  add_messages(plan, ops);
+}
+
+/// Sums go in the order of replicas, or of sites, on every rank alike.
+void PartOps::order_sums(PlannedPart& part) const {
+  std::map<int, int> by_member;  // whose set, or whose site's: the message that brings it here
+  const auto origin = [&](const plan::SetMessage& message) {
+    const plan::SetMessage* from = &message;
+    while (from->brought_by >= 0) from = &part.steps.messages[at(from->brought_by)];
+    return from;
+  };
+  const bool chooses = !part.steps.choices.empty();
+  for (std::size_t i = 0; i < part.steps.messages.size(); ++i) {
+    const plan::SetMessage& message = part.steps.messages[i];
+    if (message.to != self_) continue;
+    const plan::SetMessage* const first = origin(message);
+    if (chooses && !first->of_site) continue;  // for the choice
+    by_member[chooses ? number(site_of_[at(first->from)]) : first->from] = static_cast<int>(i);
+  }
+  const auto choice = std::ranges::find(part.steps.choices, self_, &plan::SiteChoice::at);
+  if (!chooses) by_member[self_] = -1;
+  if (choice != part.steps.choices.end()) {
+    by_member[number(site_of_[at(self_)])] = -1;
+    std::map<int, int> of_choice{{self_, -1}};
+    for (const std::int32_t input : choice->inputs)
+      of_choice[part.steps.messages[at(input)].from] = input;
+    for (const auto& [member, message] : of_choice) part.choice_of.push_back(message);
+  }
+  for (const auto& [member, message] : by_member) part.sum_of.push_back(message);
+}
+
+void PartOps::add_tasks(const Plan& plan, OpRange ops) {
+  for (const plan::OpTask& task : plan.extras.tasks) {
+    if (index(task.op) < ops.first || index(task.op) >= ops.first + ops.count) continue;
+    const Op& op = plan.op(task.op);
+    const auto part = std::ranges::find_if(parts_, [&](const PlannedPart& each) {
+      return each.trained.chunk == op.chunk && each.trained.part == op.part;
+    });
+    if (part == parts_.end()) continue;
+    const bool at_site = plan.lane_of(task.op).name == "host:site";
+    const PartTask kind = task_of_kind(task.kind, at_site);
+    part->has_compress = part->has_compress || kind == PartTask::compress;
+    part->has_merge = part->has_merge || kind == PartTask::merge;
+    part->has_copy_in = part->has_copy_in || kind == PartTask::copy_in;
+    tasks_[task.op] = {kind, to_size(part - parts_.begin())};
+  }
+}
+
+/// Of messages, those with a priority carry sets.
+void PartOps::add_messages(const Plan& plan, OpRange ops) {
+  std::set<OpId> sets;
+  for (const plan::OpPriority& each : plan.extras.priorities) sets.insert(each.op);
+  for (std::uint32_t i = 0; i < ops.count; ++i) {
+    const OpId id{ops.first + i};
+    const Op& op = plan.op(id);
+    if (op.kind != OpKind::send && op.kind != OpKind::recv) continue;
+    const bool sends = op.kind == OpKind::send;
+    if (!sets.contains(sends ? id : OpId{op.match})) continue;
+    const auto peer = std::ranges::find(members_, op.peer) - members_.begin();
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      PlannedPart& part = parts_[p];
+      if (part.trained.chunk != op.chunk || part.trained.part != op.part) continue;
+      const auto message =
+          std::ranges::find_if(part.steps.messages, [&](const plan::SetMessage& each) {
+            return each.hop == number(op.microbatch) && each.from == (sends ? self_ : peer) &&
+                   each.to == (sends ? peer : self_);
+          });
+      LONGHAUL_ASSERT(message != part.steps.messages.end(), "{} carries no set", index(id));
+      messages_[id] = {p, static_cast<int>(message - part.steps.messages.begin())};
+      if (sends) ++part.sends;
+    }
+  }
+}
+
+}  // namespace longhaul::training

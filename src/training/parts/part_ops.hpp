@@ -1,0 +1,73 @@
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/lowering/part_lowering.hpp"
+#include "plan/parts/set_exchange.hpp"
+#include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul::training {
+
+/// The work of a host task on its part.
+enum class PartTask : std::uint8_t { copy_out, gather, compress, choose, merge, optimize, copy_in };
+
+/// A part of a rank's weights in the plan.
+struct PlannedPart {
+  plan::TrainedPart trained;
+  plan::SetExchangeSteps steps;  ///< sizes are not filled in
+  OpId first_forward{}, last_gradient{};
+  bool has_compress = false, has_merge = false, has_copy_in = false;
+  int sends = 0;  ///< messages of an iteration that this rank sends
+  /// Messages that bring the sets that are summed, in the order of the sum; -1: the rank's own set,
+  /// or of an exchange through sites its site's.
+  std::vector<int> sum_of, choice_of;
+};
+
+/// What the ops of a rank do with its parts: the other side of PartLowering.
+class PartOps {
+public:
+  /// The plan was lowered from the schedule.
+  PartOps(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self);
+
+  struct TaskOf {
+    PartTask task{};
+    std::size_t part = 0;
+  };
+  struct MessageOf {
+    std::size_t part = 0;
+    int message = 0;
+  };
+  [[nodiscard]] const std::vector<PlannedPart>& parts() const { return parts_; }
+  [[nodiscard]] const TaskOf* task_of(OpId op) const { return find(tasks_, op); }
+  /// nullptr: it carries no set.
+  [[nodiscard]] const MessageOf* message_of(OpId op) const { return find(messages_, op); }
+  [[nodiscard]] OpId first_block() const { return first_block_; }
+  [[nodiscard]] OpId last_block() const { return last_block_; }
+  /// Ranks that hold copies of this one's weights, by replica.
+  [[nodiscard]] const std::vector<Rank>& members() const { return members_; }
+  [[nodiscard]] int sites() const { return sites_; }
+
+private:
+  template <typename Value>
+  static const Value* find(const std::unordered_map<OpId, Value>& map, OpId op) {
+    const auto found = map.find(op);
+    return found == map.end() ? nullptr : &found->second;
+  }
+  void add_tasks(const Plan& plan, OpRange ops);
+  void add_messages(const Plan& plan, OpRange ops);
+  void order_sums(PlannedPart& part) const;
+
+  std::vector<Rank> members_;
+  std::vector<DatacenterId> site_of_;  ///< by member
+  int self_ = 0, sites_ = 1;           ///< this rank among the members
+  std::vector<PlannedPart> parts_;
+  std::unordered_map<OpId, TaskOf> tasks_;
+  std::unordered_map<OpId, MessageOf> messages_;
+  OpId first_block_{}, last_block_{};
+};
+
+}  // namespace longhaul::training

@@ -1,0 +1,286 @@
+#include "training/parts/replica_work.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "compress/sparse_set.hpp"
+
+namespace longhaul::training {
+
+void InTurn::run(int turn, const std::function<void()>& work) {
+  {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return next_ == turn; });
+  }
+  const auto pass_on = [this] {
+    const std::lock_guard lock{mutex_};
+    ++next_;
+    changed_.notify_all();
+  };
+  try {
+    work();
+  } catch (...) {
+    pass_on();
+    throw;
+  }
+  pass_on();
+}
+
+ReplicaWork::ReplicaWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario,
+                         Rank self, nn::TensorOps& math, nn::DeviceMemory& memory,
+                         Settings settings)
+    : plan_{plan},
+      self_{self},
+      math_{math},
+      settings_{std::move(settings)},
+      staleness_{scenario.train.staleness},
+      late_{scenario.train.buffers == 1 ? scenario.train.staleness : 0},
+      ops_{plan, schedule, scenario, self},
+      blocks_{plan, schedule, scenario, self, math, memory, settings_.model} {
+  for (const PlannedPart& planned : ops_.parts()) make_part(planned, scenario.parallel.replicas);
+}
+
+void ReplicaWork::make_part(const PlannedPart& planned, int replicas) {
+  auto part = std::make_unique<Part>();
+  part->chunk = blocks_.chunks().at(planned.trained.chunk).get();
+  const nn::NumberRange range =
+      part->chunk->weights_of({planned.trained.part, planned.trained.parts});
+  part->in_chunk = {range.first, range.count};
+  std::size_t before = 0;  // numbers of the rank's chunks before this one
+  for (const auto& [number, chunk] : blocks_.chunks()) {
+    if (number == planned.trained.chunk) break;
+    before += chunk->all_weights().count;
+  }
+  ranges_.push_back({before + range.first, range.count});
+  part->method = settings_.make_method(
+      {static_cast<std::int64_t>(range.count), replicas, ops_.sites(), staleness_});
+  part->weights.resize(range.count);
+  math_.copy_out(part->chunk->all_masters().part(range.first, range.count), part->weights);
+  part->versions.push_back({-1, std::make_shared<const std::vector<float>>(part->weights)});
+  parts_.push_back(std::move(part));
+}
+
+void ReplicaWork::run(OpId op, int iteration, int version) {
+  if (const PartOps::TaskOf* const task = ops_.task_of(op))
+    run_task(*task, iteration);
+  else
+    run_block(op, iteration, version);
+}
+
+void ReplicaWork::run_block(OpId op, int iteration, int version) {
+  if (op == ops_.first_block()) blocks_.begin_iteration();
+  const std::vector<PlannedPart>& planned = ops_.parts();
+  for (std::size_t p = 0; p < planned.size(); ++p)
+    if (planned[p].first_forward == op) place_weights(*parts_[p], version);
+  blocks_.run(op, iteration);
+  math_.finish();
+  blocks_.tensors().settle(op);
+  for (std::size_t p = 0; p < planned.size(); ++p)
+    if (planned[p].last_gradient == op) take_gradient(p, iteration);
+  if (op == ops_.last_block()) losses_.push_back(blocks_.loss());
+}
+
+/// Older versions are not asked for again.
+void ReplicaWork::place_weights(Part& part, int version) {
+  std::shared_ptr<const std::vector<float>> weights;
+  {
+    const std::lock_guard lock{mutex_};
+    while (part.versions.front().iteration < version) part.versions.pop_front();
+    LONGHAUL_ASSERT(part.versions.front().iteration == version, "version {} is not in place",
+                    version);
+    weights = part.versions.front().weights;
+  }
+  const auto [first, count] = part.in_chunk;
+  math_.copy_in(*weights, part.chunk->all_masters().part(first, count));
+  if (part.chunk->all_masters().data != part.chunk->all_weights().data)
+    math_.copy(part.chunk->all_masters().part(first, count),
+               part.chunk->all_weights().part(first, count));
+}
+
+void ReplicaWork::take_gradient(std::size_t number, int iteration) {
+  Part& part = *parts_[number];
+  std::vector<float> gradient(part.in_chunk.count);
+  math_.copy_out(part.chunk->all_gradients().part(part.in_chunk.first, part.in_chunk.count),
+                 gradient);
+  {
+    const std::lock_guard lock{mutex_};
+    flight(number, iteration).gradient = std::move(gradient);
+  }
+  if (!ops_.parts()[number].has_compress) make_own_set(number, iteration);
+}
+
+void ReplicaWork::run_task(const PartOps::TaskOf& task, int iteration) {
+  const std::size_t part = task.part;
+  const PlannedPart& planned = ops_.parts()[part];
+  switch (task.task) {
+    case PartTask::copy_out: {  // into memory of the host
+      const std::lock_guard lock{mutex_};
+      Flight& here = flight(part, iteration);
+      here.gradient = std::vector<float>(here.gradient);
+      return;
+    }
+    case PartTask::gather: return;  // each replica sends a set of its own
+    case PartTask::compress: return make_own_set(part, iteration);
+    case PartTask::choose: return choose(part, iteration);
+    case PartTask::merge: return merge(part, iteration);
+    case PartTask::optimize:
+      if (!planned.has_merge) merge(part, iteration);
+      optimize(part, iteration);
+      if (!planned.has_copy_in) publish(part, iteration);
+      return;
+    case PartTask::copy_in: return publish(part, iteration);
+  }
+}
+
+ReplicaWork::Flight& ReplicaWork::flight(std::size_t part, int iteration) {
+  return parts_[part]->flights[iteration];
+}
+
+std::string ReplicaWork::name_of(std::size_t part, int iteration, Rank from) const {
+  return fmt::format("rank {}, part {}, iteration {}", index(from),
+                     ops_.parts()[part].trained.number, iteration);
+}
+
+void ReplicaWork::make_own_set(std::size_t number, int iteration) {
+  Part& part = *parts_[number];
+  std::vector<float> gradient;
+  {
+    const std::lock_guard lock{mutex_};
+    gradient = std::move(flight(number, iteration).gradient);
+  }
+  part.sets.run(iteration, [&] {
+    Bytes set;
+    try {
+      set = std::make_shared<std::vector<std::byte>>(part.method->own_set(iteration, gradient));
+    } catch (const compress::NotFinite& error) {
+      const std::size_t place = part.in_chunk.first + error.index();
+      std::string tensor = "between two tensors";
+      for (const nn::Parameter& each : part.chunk->parameters()) {
+        const auto first =
+            static_cast<std::size_t>(each.gradient.data - part.chunk->all_gradients().data) /
+            sizeof(float);
+        if (place >= first && place < first + each.count)
+          tensor = fmt::format("{}, number {}", each.name, place - first);
+      }
+      throw BadGradient{
+          fmt::format("{}: the gradient of {} is not finite. Lower the learning rate.",
+                      name_of(number, iteration, self_), tensor),
+          ExitCode::run_failed};
+    }
+    const std::lock_guard lock{mutex_};
+    flight(number, iteration).own = std::move(set);
+  });
+}
+
+/// The payloads live as long as their flight, which is not over yet.
+std::vector<SentSet> ReplicaWork::sets_of(std::size_t part, int iteration,
+                                          const std::vector<int>& messages, bool of_site) {
+  std::vector<SentSet> sets;
+  const std::lock_guard lock{mutex_};
+  const Flight& here = flight(part, iteration);
+  for (const int message : messages) {
+    const Bytes& bytes =
+        message >= 0 ? here.received.at(message) : (of_site ? here.of_site : here.own);
+    const Rank from = message < 0
+                          ? self_
+                          : ops_.members()[at(ops_.parts()[part].steps.messages[at(message)].from)];
+    sets.push_back({name_of(part, iteration, from), *bytes});
+  }
+  return sets;
+}
+
+void ReplicaWork::choose(std::size_t number, int iteration) {
+  Part& part = *parts_[number];
+  part.choices.run(iteration, [&] {
+    auto set = std::make_shared<std::vector<std::byte>>(part.method->site_set(
+        iteration, sets_of(number, iteration, ops_.parts()[number].choice_of, false)));
+    const std::lock_guard lock{mutex_};
+    flight(number, iteration).of_site = std::move(set);
+  });
+}
+
+void ReplicaWork::merge(std::size_t number, int iteration) {
+  const PlannedPart& planned = ops_.parts()[number];
+  const bool of_site = !planned.steps.choices.empty();
+  parts_[number]->updates.run(2 * iteration, [&] {
+    parts_[number]->method->merge(iteration, sets_of(number, iteration, planned.sum_of, of_site));
+  });
+}
+
+void ReplicaWork::optimize(std::size_t number, int iteration) {
+  Part& part = *parts_[number];
+  part.updates.run(2 * iteration + 1, [&] {
+    part.method->step(iteration, part.weights);
+    keep(number, iteration);
+    auto made = std::make_shared<const std::vector<float>>(part.weights);
+    const std::lock_guard lock{mutex_};
+    part.made[iteration] = std::move(made);
+    flight(number, iteration).updated = true;
+    forget_if_over(part, number, iteration);
+  });
+}
+
+/// An update is in place for blocks. With one buffer it is that of `late_` iterations ago, if any.
+void ReplicaWork::publish(std::size_t number, int iteration) {
+  Part& part = *parts_[number];
+  const std::lock_guard lock{mutex_};
+  if (iteration < late_) {
+    part.versions.push_back({iteration, part.versions.back().weights});
+    return;
+  }
+  const auto made = part.made.find(iteration - late_);
+  LONGHAUL_ASSERT(made != part.made.end(), "iteration {} has not stepped", iteration - late_);
+  part.versions.push_back({iteration, std::move(made->second)});
+  part.made.erase(made);
+}
+
+void ReplicaWork::keep(std::size_t number, int iteration) {
+  if (settings_.keep_every == 0 || (iteration + 1) % settings_.keep_every != 0) return;
+  const std::lock_guard lock{mutex_};
+  std::vector<float>& all = kept_[iteration];
+  all.resize(ranges_.back().first + ranges_.back().count);
+  std::ranges::copy(parts_[number]->weights,
+                    all.begin() + static_cast<std::ptrdiff_t>(ranges_[number].first));
+}
+
+void ReplicaWork::forget_if_over(Part& part, std::size_t number, int iteration) {
+  const auto here = part.flights.find(iteration);
+  if (here->second.updated && here->second.sent == ops_.parts()[number].sends)
+    part.flights.erase(here);
+}
+
+ReplicaWork::Bytes ReplicaWork::sent_set(std::size_t number, int message, int iteration) {
+  const plan::SetMessage& set = ops_.parts()[number].steps.messages[at(message)];
+  const std::lock_guard lock{mutex_};
+  Flight& here = flight(number, iteration);
+  Bytes bytes = set.brought_by >= 0 ? here.received.at(set.brought_by)
+                                    : (set.of_site ? here.of_site : here.own);
+  ++here.sent;
+  forget_if_over(*parts_[number], number, iteration);
+  return bytes;
+}
+
+void ReplicaWork::received_set(std::size_t part, int message, int iteration, Bytes payload) {
+  const std::lock_guard lock{mutex_};
+  flight(part, iteration).received[message] = std::move(payload);
+}
+
+void ReplicaWork::finish() {
+  for (const auto& part : parts_) part->method->finish(part->weights);
+}
+
+std::vector<float> ReplicaWork::weights() const {
+  std::vector<float> all;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    all.resize(std::max(all.size(), ranges_[p].first + ranges_[p].count));
+    std::ranges::copy(parts_[p]->weights,
+                      all.begin() + static_cast<std::ptrdiff_t>(ranges_[p].first));
+  }
+  return all;
+}
+
+}  // namespace longhaul::training

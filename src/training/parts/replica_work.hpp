@@ -1,0 +1,139 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/device.hpp"
+#include "engine/payloads/data_plane.hpp"
+#include "training/chunk_blocks.hpp"
+#include "training/parts/part_method.hpp"
+#include "training/parts/part_ops.hpp"
+
+namespace longhaul::training {
+
+/// Lets threads through one after the other, by number from 0.
+class InTurn {
+public:
+  /// Waits for its turn, runs `work`, and lets the next one through, also where it throws.
+  void run(int turn, const std::function<void()>& work);
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int next_ = 0;
+};
+
+/// Gradients of one part that are not finite: rank, part, tensor and place.
+class BadGradient : public Error {
+public:
+  using Error::Error;
+};
+
+/// The real work of one rank of replicas that train in parts (GradientSync::compressed): blocks of
+/// its chunks, and what its host tasks do with gradients, sets and weights. Weights that a block
+/// uses are those of the version that its F of the part met, until its last gradient; updates go
+/// into other memory.
+class ReplicaWork final : public engine::StreamWork {
+public:
+  struct Settings {
+    TrainingModel model;  ///< shape.batch is this replica's
+    MakePartMethod make_method;
+    int keep_every = 0;  ///< iterations: weights of these are kept for later; 0: of none
+  };
+  /// All outlive this. Throws Error as ChunkBlocks, and where the method cannot be.
+  ReplicaWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self,
+              nn::TensorOps& math, nn::DeviceMemory& memory, Settings settings);
+
+  void run(OpId op, int iteration, int version) override;
+  /// After the last iteration.
+  void finish();
+
+  // For the data plane, on the engine's thread.
+  using Bytes = std::shared_ptr<std::vector<std::byte>>;
+  [[nodiscard]] const PartOps& part_ops() const { return ops_; }
+  [[nodiscard]] ChunkBlocks& blocks() { return blocks_; }
+  [[nodiscard]] nn::TensorOps& math() { return math_; }
+  /// What message `message` of a part carries: the last asked for of an iteration frees what is
+  /// kept for others.
+  [[nodiscard]] Bytes sent_set(std::size_t part, int message, int iteration);
+  void received_set(std::size_t part, int message, int iteration, Bytes payload);
+  [[nodiscard]] std::size_t largest_set(std::size_t part) const {
+    return parts_[part]->method->largest_set();
+  }
+
+  // After the stream.
+  [[nodiscard]] const ChunkBlocks::Chunks& chunks() const { return blocks_.chunks(); }
+  /// This rank's part of the loss of each iteration.
+  [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
+  /// Of each part: its numbers among those of the rank's chunks, one chunk after the other.
+  struct Range {
+    std::size_t first = 0, count = 0;
+  };
+  [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
+  /// After the last update, and after updates that are kept: by iteration. All numbers of the rank.
+  [[nodiscard]] std::vector<float> weights() const;
+  [[nodiscard]] const std::map<int, std::vector<float>>& kept() const { return kept_; }
+  [[nodiscard]] const PartMethod& method(std::size_t part) const { return *parts_[part]->method; }
+
+private:
+  /// What is under way of a part in an iteration.
+  struct Flight {
+    std::vector<float> gradient;
+    Bytes own, of_site;
+    std::map<int, Bytes> received;  ///< by message
+    int sent = 0;
+    bool updated = false;
+  };
+  struct Version {
+    int iteration = -1;
+    std::shared_ptr<const std::vector<float>> weights;
+  };
+  struct Part {
+    std::unique_ptr<PartMethod> method;
+    nn::Chunk* chunk = nullptr;
+    Range in_chunk;                                                 ///< of Chunk::all_weights()
+    std::vector<float> weights;                                     ///< as the optimizer steps them
+    std::map<int, std::shared_ptr<const std::vector<float>>> made;  ///< and not in place
+    std::deque<Version> versions;                                   ///< in place, ascending
+    std::map<int, Flight> flights;                                  ///< by iteration
+    InTurn sets, choices, updates;
+  };
+
+  void make_part(const PlannedPart& planned, int replicas);
+  void run_block(OpId op, int iteration, int version);
+  void place_weights(Part& part, int version);
+  void take_gradient(std::size_t part, int iteration);
+  void run_task(const PartOps::TaskOf& task, int iteration);
+  void make_own_set(std::size_t part, int iteration);
+  void choose(std::size_t part, int iteration);
+  void merge(std::size_t part, int iteration);
+  void optimize(std::size_t part, int iteration);
+  void publish(std::size_t part, int iteration);
+  void keep(std::size_t part, int iteration);
+  [[nodiscard]] Flight& flight(std::size_t part, int iteration);
+  [[nodiscard]] std::vector<SentSet> sets_of(std::size_t part, int iteration,
+                                             const std::vector<int>& messages, bool of_site);
+  [[nodiscard]] std::string name_of(std::size_t part, int iteration, Rank from) const;
+  void forget_if_over(Part& part, std::size_t number, int iteration);
+
+  const Plan& plan_;
+  Rank self_;
+  nn::TensorOps& math_;
+  Settings settings_;
+  int staleness_;
+  int late_;  ///< iterations that an update waits in the only buffer
+  PartOps ops_;
+  ChunkBlocks blocks_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<Range> ranges_;
+  std::vector<double> losses_;
+  std::map<int, std::vector<float>> kept_;
+  std::mutex mutex_;  ///< of flights, versions and what is kept
+};
+
+}  // namespace longhaul::training

@@ -1,0 +1,94 @@
+#include "training/parts/set_data_plane.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "compress/sparse_set.hpp"
+#include "compress/wire/dense.hpp"
+#include "compress/wire/wire.hpp"
+
+namespace longhaul::training {
+namespace {
+
+/// A payload like it that says less.
+std::vector<std::byte> without_last(std::span<const std::byte> payload) {
+  constexpr const char* kOwn = "a set of this rank";
+  if (payload[1] == std::byte{'D'}) {
+    std::vector<float> numbers = compress::decode_dense(payload, {.source = kOwn});
+    if (!numbers.empty()) numbers.back() += 1;
+    return compress::encode_dense(numbers, static_cast<compress::DenseFormat>(payload[2]));
+  }
+  compress::SparseSet set = compress::decode(payload, {.source = kOwn});
+  if (!set.blocks.empty()) {
+    set.values.resize(set.values.size() - set.size_of(set.blocks.back()));
+    set.blocks.pop_back();
+  }
+  const auto formats = std::to_integer<unsigned>(payload[2]);
+  return compress::encode(set, static_cast<compress::IndexFormat>(formats & 15U),
+                          static_cast<compress::ValueFormat>(formats >> 4U));
+}
+
+}  // namespace
+
+void SetDataPlane::begin_iteration(std::uint32_t run, int /*iteration*/) {
+  run_ = run;
+  iterations_.clear();
+}
+
+engine::Payload SetDataPlane::make(OpId send) {
+  const Op& op = plan_.op(send);
+  const PartOps::MessageOf* const set = work_.part_ops().message_of(send);
+  if (set == nullptr) return work_.blocks().tensors().piece_of(tensor_key(op), op.piece, op.pieces);
+  ReplicaWork::Bytes bytes = work_.sent_set(set->part, set->message, iterations_[send]++);
+  const auto size = static_cast<std::int64_t>(bytes->size());
+  ++sent_.messages;
+  sent_.payload_bytes += size;
+  if (plan_.crosses_datacenters(send)) {
+    sent_.wan_payload_bytes += size;
+    sent_.wan_nominal_bytes += op.size.count();
+  }
+  return {*bytes, bytes};
+}
+
+engine::Payload SetDataPlane::room(OpId recv) {
+  const Op& op = plan_.op(recv);
+  const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
+  if (set == nullptr)
+    return work_.blocks().tensors().room_in(tensor_key(op), op.piece, op.pieces,
+                                            "room for the message of " + to_text(op.block()));
+  auto room = std::make_shared<Room>();
+  room->bytes.resize(work_.largest_set(set->part));
+  room->iteration = iterations_[recv]++;
+  return {room->bytes, room};
+}
+
+/// Which message it is stands in its header; what it holds is decoded when it is summed.
+engine::Payloads::Verdict SetDataPlane::check(OpId recv, std::span<const std::byte> payload,
+                                              engine::PayloadId& found) {
+  found = engine::payload_id(plan_, OpId{plan_.op(recv).match}, run_, 0);
+  return payload.empty() ? engine::Payloads::Verdict::corrupted : engine::Payloads::Verdict::right;
+}
+
+void SetDataPlane::deliver(OpId recv, engine::Payload payload) {
+  const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
+  if (set == nullptr) return work_.blocks().tensors().arrived(tensor_key(plan_.op(recv)));
+  Room& room = *static_cast<Room*>(payload.owner.get());
+  room.bytes.resize(payload.bytes.size());
+  work_.received_set(set->part, set->message, room.iteration,
+                     std::make_shared<std::vector<std::byte>>(std::move(room.bytes)));
+}
+
+void SetDataPlane::corrupt(OpId send, engine::FaultKind /*how*/, engine::Payload& payload) {
+  if (work_.part_ops().message_of(send) == nullptr) return;
+  auto changed = std::make_shared<std::vector<std::byte>>(without_last(payload.bytes));
+  payload = {*changed, changed};
+}
+
+comm::Exchange SetDataPlane::exchange(OpId collective) {
+  fail("op {} is a collective (parts are exchanged by messages).", index(collective));
+}
+
+bool SetDataPlane::exchanged(OpId /*collective*/) { return false; }
+
+}  // namespace longhaul::training

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "engine/payloads/data_plane.hpp"
+#include "training/parts/replica_work.hpp"
+
+namespace longhaul::training {
+
+/// Messages carry the sets of parts as they are encoded, nothing else: a receiver knows what the
+/// payload says. Those of pipelines carry tensors between blocks.
+class SetDataPlane final : public engine::DataPlane {
+public:
+  /// Both outlive this.
+  SetDataPlane(const Plan& plan, ReplicaWork& work) : plan_{plan}, work_{work} {}
+
+  void begin_iteration(std::uint32_t run, int iteration) override;
+  [[nodiscard]] engine::Payload make(OpId send) override;
+  [[nodiscard]] engine::Payload room(OpId recv) override;
+  [[nodiscard]] engine::Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
+                                                engine::PayloadId& found) override;
+  void deliver(OpId recv, engine::Payload payload) override;
+  /// A set loses its last block, or number, and says so: what is lost must show in the weights.
+  void corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) override;
+  [[nodiscard]] comm::Exchange exchange(OpId collective) override;
+  [[nodiscard]] bool exchanged(OpId collective) override;
+
+  /// Of sets, by this rank since the start.
+  struct Sent {
+    std::int64_t messages = 0, payload_bytes = 0;
+    std::int64_t wan_payload_bytes = 0, wan_nominal_bytes = 0;
+  };
+  [[nodiscard]] const Sent& sent() const { return sent_; }
+
+private:
+  struct Room {
+    std::vector<std::byte> bytes;
+    int iteration = 0;
+  };
+
+  const Plan& plan_;
+  ReplicaWork& work_;
+  std::unordered_map<OpId, int> iterations_;  ///< how often a send was made, or room asked for
+  std::uint32_t run_ = 0;
+  Sent sent_;
+};
+
+}  // namespace longhaul::training

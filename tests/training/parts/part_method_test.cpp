@@ -1,0 +1,178 @@
+#include "training/parts/part_method.hpp"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "compress/sparse_set.hpp"
+#include "compress/wire/wire.hpp"
+
+namespace longhaul::training {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::vector<float> some_numbers(std::size_t count, std::uint64_t seed) {
+  Random random{seed};
+  std::vector<float> numbers(count);
+  for (float& number : numbers) number = static_cast<float>(random.uniform() - 0.5);
+  return numbers;
+}
+
+GradientCompression top(double keep, int block) {
+  GradientCompression compress;
+  compress.keep = keep;
+  compress.block = block;
+  compress.share = KeptShare::each;
+  return compress;
+}
+
+StepSettings sgd(float rate) {
+  StepSettings step;
+  step.optimizer.rule = compress::OptimizerRule::sgd;
+  step.learning_rate = rate;
+  return step;
+}
+
+/// The set that it sends, as a receiver decodes it.
+compress::SparseSet sent(PartMethod& method, int iteration, std::span<const float> gradient) {
+  return compress::decode(method.own_set(iteration, gradient), {.source = "here"});
+}
+
+TEST(PartMethods, SendTheLargestBlocksAndKeepTheRest) {
+  const auto method = make_part_method(top(0.5, 2), {8}, sgd(1));
+  const std::vector<float> gradient{3, -1, 0.5F, 0.5F, -2, 2, 0, 1};
+  EXPECT_THAT(sent(*method, 0, gradient).blocks, ElementsAre(0, 2));
+  EXPECT_THAT(method->residual(), ElementsAre(0, 0, 0.5F, 0.5F, 0, 0, 0, 1));
+}
+
+TEST(PartMethods, SendWhatWaitedWhenItsTurnComes) {
+  GradientCompression compress = top(0.5, 1);
+  compress.method = CompressMethod::topk;
+  const auto method = make_part_method(compress, {2}, sgd(1));
+  const std::vector<float> gradient{1, 0.6F};
+  std::vector<std::pair<std::uint32_t, float>> all;
+  for (int i = 0; i < 4; ++i) {
+    const compress::SparseSet set = sent(*method, i, gradient);
+    all.emplace_back(set.blocks.front(), set.values.front());
+  }
+  EXPECT_THAT(all, ElementsAre(std::pair{0U, 1.0F}, std::pair{1U, 1.2F}, std::pair{0U, 2.0F},
+                               std::pair{1U, 1.2F}));
+}
+
+/// Payloads of members as the step takes them, in order.
+std::vector<SentSet> as_sets(const std::vector<std::vector<std::byte>>& payloads) {
+  std::vector<SentSet> sets;
+  for (const auto& payload : payloads) sets.push_back({"a member", payload});
+  return sets;
+}
+
+/// One step of `members` members, all alike: weights of the first.
+std::vector<float> weights_after(const GradientCompression& compress, int members, int steps) {
+  const PartPlace place{1000, members, 1, 0};
+  std::vector<std::unique_ptr<PartMethod>> methods;
+  for (int m = 0; m < members; ++m)
+    methods.push_back(make_part_method(compress, place, StepSettings{}));
+  std::vector<float> weights = some_numbers(1000, 1);
+  for (int i = 0; i < steps; ++i) {
+    std::vector<std::vector<std::byte>> payloads;
+    for (int m = 0; m < members; ++m)
+      payloads.push_back(methods[static_cast<std::size_t>(m)]->own_set(
+          i, some_numbers(1000, static_cast<std::uint64_t>(100 * i + m))));
+    methods.front()->merge(i, as_sets(payloads));
+    methods.front()->step(i, weights);
+  }
+  methods.front()->finish(weights);
+  return weights;
+}
+
+TEST(PartMethods, ThatKeepAllAreDenseToTheBit) {
+  GradientCompression none;
+  none.method = CompressMethod::none;
+  const std::vector<float> dense = weights_after(none, 3, 5);
+  for (const CompressMethod method : {CompressMethod::block, CompressMethod::threshold,
+                                      CompressMethod::topk, CompressMethod::randomk}) {
+    GradientCompression all = top(1, 16);
+    all.method = method;
+    EXPECT_EQ(weights_after(all, 3, 5), dense) << to_string(method);
+  }
+}
+
+/// Two members of one site, the first of which chooses for it, alone in the world.
+struct Site {
+  explicit Site(const GradientCompression& compress, int staleness)
+      : chooser{make_part_method(compress, {64, 2, 1, staleness}, sgd(1))},
+        other{make_part_method(compress, {64, 2, 1, staleness}, sgd(1))} {}
+
+  void play(int iteration) {
+    const auto gradient = [&](int member) {
+      std::vector<float> numbers =
+          some_numbers(64, static_cast<std::uint64_t>(2 * iteration + member));
+      for (std::size_t i = 0; i < numbers.size(); ++i) sum[i] += static_cast<double>(numbers[i]);
+      return numbers;
+    };
+    const std::vector<std::vector<std::byte>> sets{chooser->own_set(iteration, gradient(0)),
+                                                   other->own_set(iteration, gradient(1))};
+    const std::vector<std::byte> chosen = chooser->site_set(iteration, as_sets(sets));
+    const std::vector<std::vector<std::byte>> all{chosen};
+    for (const auto& each : {chooser.get(), other.get()}) {
+      each->merge(iteration, as_sets(all));
+      each->step(iteration, iteration % 2 == 0 ? weights : weights_of_other);
+    }
+  }
+  std::unique_ptr<PartMethod> chooser, other;
+  std::vector<double> sum = std::vector<double>(64);
+  std::vector<float> weights = std::vector<float>(64), weights_of_other = weights;
+};
+
+TEST(PartMethods, LoseNothingWhereASiteChooses) {
+  for (const SetValues values : every<SetValues>())
+    for (const int staleness : {0, 1}) {
+      GradientCompression compress = top(0.25, 4);
+      compress.values = values;
+      compress.exchange = SetExchange::sites;
+      Site site{compress, staleness};
+      for (int i = 0; i < 20; ++i) site.play(i);
+      site.chooser->finish(site.weights);
+      site.other->finish(site.weights);
+      double waits = 0;
+      for (std::size_t i = 0; i < 64; ++i) {
+        const double left = static_cast<double>(site.chooser->residual()[i]) +
+                            static_cast<double>(site.other->residual()[i]);
+        waits += std::fabs(left);
+        EXPECT_NEAR(site.chooser->sums_seen()[i] + left, site.sum[i], 1e-5)
+            << to_string(values) << ", stale " << staleness << ", number " << i;
+      }
+      EXPECT_GT(waits, 1) << "something was left to wait";
+    }
+}
+
+TEST(PartMethods, FitTheirRoom) {
+  for (const CompressMethod method : every<CompressMethod>())
+    for (const SetIndex index : every<SetIndex>())
+      for (const SetValues values : every<SetValues>())
+        for (const double keep : {0.001, 0.3, 1.0}) {
+          GradientCompression compress = top(keep, method == CompressMethod::topk ? 1 : 4);
+          compress.method = method;
+          compress.index = index;
+          compress.values = values;
+          const auto one = make_part_method(compress, {1003}, StepSettings{});
+          EXPECT_LE(one->own_set(0, some_numbers(1003, 5)).size(), one->largest_set())
+              << to_string(method) << " " << to_string(index) << " " << to_string(values);
+        }
+}
+
+TEST(PartMethods, RefuseWhatCannotBe) {
+  GradientCompression compress = top(0.1, 4);
+  compress.method = CompressMethod::randomk;
+  compress.exchange = SetExchange::sites;
+  EXPECT_THROW((void)make_part_method(compress, {64, 2, 2, 0}, StepSettings{}), Error);
+  const auto none = make_part_method(top(0.1, 4), {4}, StepSettings{});
+  const std::vector<float> bad{0, 0, INFINITY, 0};
+  EXPECT_THROW((void)none->own_set(0, bad), compress::NotFinite);
+}
+
+}  // namespace
+}  // namespace longhaul::training

@@ -1,0 +1,151 @@
+#include "training/parts/part_ops.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "plan/lowering/lower.hpp"
+#include "planner/make_schedule.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul::training {
+namespace {
+
+/// `west` replicas in one site, `east` in another; parts of a chunk.
+Scenario sites_of(int west, int east, SetExchange exchange) {
+  const auto places = [](int first, int count) {
+    return fmt::format("{}-{}", first, first + count - 1);
+  };
+  std::string text = fmt::format(R"([costs]
+forward = "3ms"
+backward = "6ms"
+weights = "4MB"
+[parallel]
+stages = 1
+replicas = {}
+microbatches = 1
+gradient_sync = "compressed"
+[train]
+parts = 3
+[train.compress]
+exchange = "{}"
+[train.costs]
+compress = "1ms"
+merge = "1ms"
+[[datacenter]]
+name = "west"
+replicas = "{}"
+)",
+                                 west + east, to_string(exchange), places(0, west));
+  if (east > 0)
+    text += fmt::format(R"([[datacenter]]
+name = "east"
+replicas = "{}"
+[[link]]
+between = ["west", "east"]
+latency = "1ms"
+bandwidth = "1Gbps"
+)",
+                        places(west, east));
+  return scenario::parse_scenario(text, "test", {});
+}
+
+/// Whose set a message brings, or of which site: followed to where it began.
+struct Origin {
+  int member = 0;
+  bool of_site = false;
+};
+Origin origin_of(const plan::SetExchangeSteps& steps, int message) {
+  while (steps.messages[to_size(message)].brought_by >= 0)
+    message = steps.messages[to_size(message)].brought_by;
+  return {steps.messages[to_size(message)].from, steps.messages[to_size(message)].of_site};
+}
+
+void expect_all_sets_once(const Scenario& scenario, int west) {
+  const Schedule schedule = planner::make_schedule("stella", scenario).schedule;
+  const Plan plan = plan::lower(schedule, scenario);
+  const int members = scenario.parallel.replicas;
+  for (int self = 0; self < members; ++self) {
+    const PartOps ops{plan, schedule, scenario, Rank{self}};
+    ASSERT_EQ(ops.parts().size(), 3U);
+    for (const PlannedPart& part : ops.parts()) {
+      std::vector<int> order;
+      const bool through_sites = !part.steps.choices.empty();
+      for (const int message : part.sum_of) {
+        const Origin from =
+            message < 0 ? Origin{self, through_sites} : origin_of(part.steps, message);
+        EXPECT_EQ(from.of_site, through_sites);
+        order.push_back(through_sites ? (from.member < west ? 0 : 1) : from.member);
+      }
+      std::vector<int> all(through_sites ? (members > west ? 2U : 1U) : to_size(members));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
+      EXPECT_EQ(order, all) << "rank " << self << " sums in the order of "
+                            << (through_sites ? "sites" : "replicas");
+    }
+  }
+}
+
+TEST(PartOps, SumEachSetOnceInTheSameOrderEverywhere) {
+  for (const auto& [west, east] : {std::pair{1, 0}, {1, 1}, {2, 2}, {3, 2}, {4, 0}, {1, 3}})
+    for (const SetExchange exchange : every<SetExchange>()) {
+      SCOPED_TRACE(fmt::format("{} and {}, {}", west, east, to_string(exchange)));
+      expect_all_sets_once(sites_of(west, east, exchange), west);
+    }
+}
+
+TEST(PartOps, KnowEveryTaskAndMessageOfTheirRank) {
+  for (const SetExchange exchange : every<SetExchange>()) {
+    const Scenario scenario = sites_of(3, 2, exchange);
+    const Schedule schedule = planner::make_schedule("stella", scenario).schedule;
+    const Plan plan = plan::lower(schedule, scenario);
+    for (int self = 0; self < 5; ++self) {
+      const PartOps ops{plan, schedule, scenario, Rank{self}};
+      const OpRange range = ops_of_rank(plan, Rank{self});
+      int blocks = 0, sends = 0;
+      for (std::uint32_t i = 0; i < range.count; ++i) {
+        const OpId id{range.first + i};
+        const Op& op = plan.op(id);
+        if (op.kind == OpKind::compute && ops.task_of(id) == nullptr) ++blocks;
+        if (op.kind != OpKind::compute) {
+          ASSERT_NE(ops.message_of(id), nullptr);
+          const plan::SetMessage& message =
+              ops.parts()[ops.message_of(id)->part]
+                  .steps.messages[to_size(ops.message_of(id)->message)];
+          EXPECT_EQ(op.kind == OpKind::send ? message.from : message.to, self);
+          EXPECT_EQ(Rank{op.kind == OpKind::send ? message.to : message.from}, op.peer);
+          sends += op.kind == OpKind::send ? 1 : 0;
+        }
+      }
+      EXPECT_EQ(blocks, 6) << "F and B of three parts";
+      int told = 0;
+      for (const PlannedPart& part : ops.parts()) told += part.sends;
+      EXPECT_EQ(told, sends);
+    }
+  }
+}
+
+/// At each choosing rank, the sets of its site in the order of replicas, its own in its place.
+TEST(PartOps, SitesChooseFromTheirOwnInOrder) {
+  const Scenario scenario = sites_of(3, 2, SetExchange::sites);
+  const Schedule schedule = planner::make_schedule("stella", scenario).schedule;
+  const Plan plan = plan::lower(schedule, scenario);
+  std::map<int, int> choosers;
+  for (int self = 0; self < 5; ++self) {
+    const PartOps ops{plan, schedule, scenario, Rank{self}};
+    for (const PlannedPart& part : ops.parts()) {
+      if (part.choice_of.empty()) continue;
+      ++choosers[part.trained.number];
+      std::vector<int> from;
+      for (const int message : part.choice_of)
+        from.push_back(message < 0 ? self : part.steps.messages[to_size(message)].from);
+      EXPECT_EQ(from, self < 3 ? (std::vector{0, 1, 2}) : (std::vector{3, 4}));
+    }
+  }
+  EXPECT_EQ(choosers, (std::map<int, int>{{0, 2}, {1, 2}, {2, 2}}));
+}
+
+}  // namespace
+}  // namespace longhaul::training
