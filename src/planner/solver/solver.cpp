@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/program/child_process.hpp"
 #include "planner/search/makespan.hpp"
-#include "planner/solver/child_process.hpp"
 #include "planner/solver/solver_problem.hpp"
 #include "schedule/validity/validity.hpp"
 

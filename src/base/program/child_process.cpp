@@ -1,9 +1,11 @@
-#include "planner/solver/child_process.hpp"
+#include "base/program/child_process.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include <fcntl.h>
@@ -15,39 +17,43 @@
 
 extern char** environ;  // NOLINT: POSIX has it so
 
-namespace longhaul::planner {
+namespace longhaul {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The standard error of a child; a nameless file, so that it can never block.
-class ErrorText {
+/// What a child writes; a nameless file, so that it can never block.
+class WrittenText {
 public:
-  ErrorText() : file_{std::tmpfile()} {
+  WrittenText() : file_{std::tmpfile()} {
     if (file_ == nullptr)
       fail("cannot make a temporary file ({}). Free some disk space, or set TMPDIR.",
            std::strerror(errno));
   }
-  ErrorText(const ErrorText&) = delete;
-  ErrorText& operator=(const ErrorText&) = delete;
-  ~ErrorText() { std::fclose(file_); }
+  WrittenText(const WrittenText&) = delete;
+  WrittenText& operator=(const WrittenText&) = delete;
+  ~WrittenText() { std::fclose(file_); }
 
   [[nodiscard]] int descriptor() const { return fileno(file_); }
-  /// Its last 2000 bytes, without the line end.
-  [[nodiscard]] std::string tail() const {
-    constexpr long kMost = 2000;
+  /// Its last `most` bytes.
+  [[nodiscard]] std::string last(long most) const {
     std::fseek(file_, 0, SEEK_END);
     const long size = std::ftell(file_);
-    std::fseek(file_, size > kMost ? size - kMost : 0, SEEK_SET);
-    std::array<char, kMost> buffer{};
-    std::string text(buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file_));
-    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::fseek(file_, std::max(size - most, 0L), SEEK_SET);
+    std::string text(static_cast<std::size_t>(std::clamp(size, 0L, most)), '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file_));
     return text;
   }
 
 private:
   std::FILE* file_;
 };
+
+/// Without the line ends that it ends with.
+std::string without_end(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
 
 /// The strings as C wants them; valid while they live.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -70,12 +76,17 @@ std::vector<std::string> environment_with(
   return all;
 }
 
-pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int errors) {
+/// A nullptr for `output` drops it.
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment,
+            const WrittenText* output, const WrittenText& errors) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (output == nullptr)
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  else
+    posix_spawn_file_actions_adddup2(&actions, output->descriptor(), STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors.descriptor(), STDERR_FILENO);
   pid_t child = 0;
   const int failed = posix_spawnp(&child, command.front().c_str(), &actions, nullptr,
                                   pointers(command).data(), pointers(environment).data());
@@ -90,10 +101,14 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> environme
 
 ChildEnd run_child(const std::vector<std::string>& command,
                    const std::vector<std::pair<std::string, std::string>>& environment,
-                   Duration limit) {
-  const ErrorText errors;
+                   Duration limit, ChildOutput output) {
+  constexpr long kMostSaid = 2000;
+  const WrittenText errors;
+  std::optional<WrittenText> written;
+  if (output == ChildOutput::keep) written.emplace();
   const Clock::time_point begin = Clock::now();
-  const pid_t child = spawn(command, environment_with(environment), errors.descriptor());
+  const pid_t child =
+      spawn(command, environment_with(environment), written ? &*written : nullptr, errors);
   ChildEnd end;
   int status = 0;
   for (;;) {
@@ -111,9 +126,10 @@ ChildEnd run_child(const std::vector<std::string>& command,
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
   }
   if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
-  end.said = errors.tail();
+  end.said = without_end(errors.last(kMostSaid));
+  if (written) end.output = written->last(std::numeric_limits<long>::max());
   end.took = std::chrono::duration_cast<Duration>(Clock::now() - begin);
   return end;
 }
 
-}  // namespace longhaul::planner
+}  // namespace longhaul
