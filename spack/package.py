@@ -41,6 +41,7 @@ class Longhaul(CMakePackage):
     depends_on("mpi", when="+mpi")
     depends_on("hwloc", when="+mpi")
     depends_on("openblas", when="+mpi")
+    depends_on("openssl", when="+mpi")
     depends_on("cuda@12:", when="+cuda")
     depends_on("nccl", when="+nccl")
 

@@ -5,7 +5,7 @@
 debian_packages=(
   build-essential cmake ninja-build pkg-config git
   libopenmpi-dev openmpi-bin libhwloc-dev hwloc libhdf5-dev hdf5-tools libopenblas-dev
-  libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
+  libssl-dev libcli11-dev libtomlplusplus-dev libfmt-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   python3 python3-venv python3-dev pybind11-dev clang-format
 )
@@ -19,6 +19,7 @@ mpi.h|MPI (mpicxx)|libopenmpi-dev|openmpi
 hwloc.h|hwloc|libhwloc-dev|hwloc
 hdf5.h|HDF5|libhdf5-dev|hdf5
 cblas.h|OpenBLAS|libopenblas-dev|openblas
+openssl/evp.h|OpenSSL (libcrypto)|libssl-dev|openssl
 CLI/CLI.hpp|CLI11|libcli11-dev|cli11
 toml++/toml.h|toml++|libtomlplusplus-dev|tomlplusplus
 fmt/core.h|{fmt}|libfmt-dev|fmt
