@@ -1,0 +1,217 @@
+#include "training/replay/replay.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "base/kept_share.hpp"
+#include "nn/layers/chunk.hpp"
+#include "training/replay/replay_exchange.hpp"
+
+namespace longhaul::training {
+namespace {
+
+constexpr std::size_t kVersionsHeld = 16;
+
+void check_replay(const ReplayInput& input) {
+  if (input.batches.empty() || input.batches.size() != input.site_of_replica.size())
+    fail("{} batches and {} sites (each replica has one of both). Give as many.",
+         input.batches.size(), input.site_of_replica.size());
+  if (input.microbatches < 1 || !input.text)
+    fail("{} microbatches{} (a replica computes something). Give 1 or more, and a text.",
+         input.microbatches, input.text ? "" : " without a text");
+  if (!is_kept_share(input.compress.keep))
+    fail("keep is {} (a share of the numbers). Give one above 0 and at most 1.",
+         input.compress.keep);
+  if (!is_kept_block(input.compress.block))
+    fail("block is {} (numbers that are kept together). Give 1, 2, 4, 8 or 16.",
+         input.compress.block);
+  check(input.step);
+}
+
+void check_parts(std::span<const ReplayPart> parts, std::size_t count) {
+  std::size_t end = 0;
+  for (const ReplayPart& part : parts) {
+    if (part.first != end || part.count == 0)
+      fail(
+          "a part has {} numbers from {} on (the one before ends at {}). Let parts cover the "
+          "model.",
+          part.count, part.first, end);
+    end += part.count;
+  }
+  if (end != count)
+    fail("parts end at {} (the model has {} numbers). Let parts cover the model.", end, count);
+}
+
+/// What must not get lost: gradients, what was stepped with, in double precision.
+struct ReplayMass {
+  std::vector<double> gradients, sent;
+
+  [[nodiscard]] double lost(const std::vector<std::vector<float>>& residuals) const {
+    double missing = 0, all = 0;
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      double left = gradients[i] - sent[i];
+      for (const std::vector<float>& residual : residuals) left -= static_cast<double>(residual[i]);
+      missing += left * left;
+      all += gradients[i] * gradients[i];
+    }
+    return missing == 0 ? 0 : std::sqrt(missing) / std::sqrt(all);
+  }
+};
+
+class ReplayRun {
+public:
+  ReplayRun(nn::TensorOps& math, const ReplayInput& input);
+  [[nodiscard]] Replayed run();
+
+private:
+  [[nodiscard]] int replicas() const { return static_cast<int>(models_.size()); }
+  [[nodiscard]] float gradients_of(int iteration, ReplicaId replica, std::span<float> gradients);
+  void set_weights(nn::Chunk& model, int iteration, ReplicaId replica);
+  [[nodiscard]] const std::vector<float>& weights_after(int update, int iteration) const;
+  void update(int iteration, int part, std::span<float> weights);
+  [[nodiscard]] std::vector<std::vector<float>> residuals() const;
+
+  nn::TensorOps& math_;
+  const ReplayInput& input_;
+  nn::DeviceMemory memory_;
+  std::vector<std::unique_ptr<nn::Chunk>> models_;  ///< of each replica
+  std::vector<std::vector<float>> gradients_;       ///< [replica][number], of this iteration
+  std::deque<std::vector<float>> versions_;         ///< weights after the last updates; newest last
+  std::vector<ReplayExchange> exchanges_;           ///< of each part
+  std::vector<ReplayStepper> steppers_;             ///< of each part
+  ReplayMass mass_;
+};
+
+ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
+    : math_{math}, input_{(check_replay(input), input)}, memory_{math, 0} {
+  const double sequences = std::accumulate(input.batches.begin(), input.batches.end(), 0.0);
+  const double tokens = input.shape.sequence * sequences * input.microbatches;
+  for (const int batch : input.batches) {
+    nn::ModelShape shape = input.shape;
+    shape.batch = batch;
+    models_.push_back(std::make_unique<nn::Chunk>(
+        math, memory_, shape, nn::LayerRange{0, shape.layers}, nn::Recompute::off, input.seed));
+    models_.back()->set_loss_scale(static_cast<float>(1.0 / tokens));
+  }
+  const nn::ArrayView first = models_.front()->all_masters();
+  check_parts(input.parts, first.count);
+  math.copy_out(first, versions_.emplace_back(first.count));
+  gradients_.assign(models_.size(), std::vector<float>(first.count));
+  mass_ = {std::vector<double>(first.count), std::vector<double>(first.count)};
+  for (const ReplayPart& part : input.parts) {
+    exchanges_.emplace_back(input.compress, input.site_of_replica,
+                            static_cast<int>(exchanges_.size()), part.count);
+    steppers_.emplace_back(input.step, part.count);
+  }
+}
+
+Replayed ReplayRun::run() {
+  Replayed found;
+  for (int iteration = 0; iteration < input_.iterations; ++iteration) {
+    double loss = 0;
+    for (const ReplicaId replica : ids<ReplicaId>(replicas()))
+      loss += static_cast<double>(gradients_of(iteration, replica, gradients_[index(replica)]));
+    found.loss.push_back(loss);
+    std::vector<float> weights = versions_.back();
+    for (int part = 0; part < static_cast<int>(input_.parts.size()); ++part)
+      update(iteration, part, weights);
+    if (input_.after) input_.after(iteration, weights);
+    versions_.push_back(std::move(weights));
+    if (versions_.size() > kVersionsHeld) versions_.pop_front();
+  }
+  found.weights = versions_.back();
+  found.residuals = residuals();
+  if (input_.compress.feedback && is_sparse(input_.compress.method))
+    found.lost_relative = mass_.lost(found.residuals);
+  return found;
+}
+
+/// The loss of a replica, and its gradients: microbatch by microbatch, F and then B.
+float ReplayRun::gradients_of(int iteration, ReplicaId replica, std::span<float> gradients) {
+  nn::Chunk& model = *models_[index(replica)];
+  set_weights(model, iteration, replica);
+  model.begin_iteration();
+  for (MicrobatchId microbatch{}; microbatch < input_.microbatches; ++microbatch) {
+    const nn::MicrobatchText text = input_.text(iteration, replica, microbatch);
+    model.set_tokens(microbatch, text.tokens);
+    model.set_targets(microbatch, text.targets);
+    static_cast<void>(model.forward(microbatch, {}, {}));
+    static_cast<void>(model.backward(microbatch, {}, {}));
+  }
+  math_.copy_out(model.all_gradients(), gradients);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    if (!std::isfinite(gradients[i]))
+      fail(
+          "gradient {} of replica {} in iteration {} is {} (no finite number). Take a smaller "
+          "learning rate, or look at where it was computed.",
+          i, replica, iteration, gradients[i]);
+  return model.loss();
+}
+
+void ReplayRun::set_weights(nn::Chunk& model, int iteration, ReplicaId replica) {
+  std::vector<float> weights(versions_.back().size());
+  for (std::size_t i = 0; i < input_.parts.size(); ++i) {
+    const ReplayPart& part = input_.parts[i];
+    const int update =
+        input_.version ? input_.version(iteration, replica, static_cast<int>(i)) : iteration - 1;
+    const std::span<const float> from = weights_after(update, iteration);
+    std::ranges::copy(from.subspan(part.first, part.count), weights.data() + part.first);
+  }
+  math_.copy_in(weights, model.all_masters());
+  if (model.all_masters().data != model.all_weights().data)
+    math_.copy(model.all_masters(), model.all_weights());
+}
+
+/// Update `iteration` - 1 is the last that was made.
+const std::vector<float>& ReplayRun::weights_after(int update, int iteration) const {
+  const auto held = static_cast<int>(versions_.size());
+  const int place = held - iteration + update;
+  if (place < 0 || place >= held)
+    fail(
+        "iteration {} used the weights of update {} (updates {} to {} are held). Look at the "
+        "versions that were recorded.",
+        iteration, update, iteration - held, iteration - 1);
+  return versions_[to_size(place)];
+}
+
+void ReplayRun::update(int iteration, int part, std::span<float> weights) {
+  const ReplayPart& place = input_.parts[to_size(part)];
+  std::vector<std::span<const float>> gradients;
+  for (const std::vector<float>& all : gradients_)
+    gradients.push_back(std::span{all}.subspan(place.first, place.count));
+  SentSet sent;
+  if (input_.sent)
+    sent = [&](ReplicaId replica, ReplaySet& set) { input_.sent(iteration, replica, part, set); };
+  const ReplaySet sum = exchanges_[to_size(part)].run(gradients, sent);
+  for (std::size_t i = 0; i < place.count; ++i) {
+    mass_.sent[place.first + i] += static_cast<double>(sum.numbers[i]);
+    for (const std::span<const float> gradient : gradients)
+      mass_.gradients[place.first + i] += static_cast<double>(gradient[i]);
+  }
+  steppers_[to_size(part)].step(weights.subspan(place.first, place.count), sum);
+}
+
+std::vector<std::vector<float>> ReplayRun::residuals() const {
+  std::vector<std::vector<float>> all(models_.size());
+  for (const ReplicaId replica : ids<ReplicaId>(replicas())) {
+    std::vector<float>& whole = all[index(replica)];
+    for (const ReplayExchange& exchange : exchanges_) {
+      const std::span<const float> part = exchange.residual(replica);
+      whole.insert(whole.end(), part.begin(), part.end());
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Replayed replay(nn::TensorOps& math, const ReplayInput& input) {
+  return ReplayRun{math, input}.run();
+}
+
+}  // namespace longhaul::training

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "nn/layers/text.hpp"
+#include "nn/tensor_ops.hpp"
+#include "scenario/training.hpp"
+#include "training/replay/replay_set.hpp"
+#include "training/replay/replay_step.hpp"
+
+namespace longhaul::training {
+
+/// Numbers of Chunk::all_weights() of the whole model that are exchanged and updated together.
+struct ReplayPart {
+  std::size_t first = 0, count = 0;
+};
+
+/// A run to be computed again: docs/training.md, "What an iteration computes".
+struct ReplayInput {
+  nn::ModelShape shape;              ///< its batch is ignored: see `batches`
+  std::uint64_t seed = 1;            ///< of the first weights
+  std::vector<int> batches;          ///< sequences in a microbatch of each replica
+  int microbatches = 1;              ///< of each replica in an iteration
+  std::vector<int> site_of_replica;  ///< 0, 1, ..
+  nn::TextSource text;               ///< of as many sequences as the replica's microbatch has
+  std::vector<ReplayPart> parts;     ///< in the order of the model; they cover all numbers
+  GradientCompression compress;
+  StepRule step;
+  int iterations = 0;
+  /// The update (its iteration; -1: the first weights) that F of `part` used in `iteration` on
+  /// `replica`; one of the last 16. Empty: iteration - 1.
+  std::function<int(int iteration, ReplicaId replica, int part)> version;
+  /// Called with the master weights of the whole model after the update of each iteration. May be
+  /// empty.
+  std::function<void(int iteration, std::span<const float> weights)> after;
+  /// Called with each set that a replica makes of its gradient, before it is summed, to compare it
+  /// with that of a rank, or, in tests, to change it. May be empty.
+  std::function<void(int iteration, ReplicaId replica, int part, ReplaySet& set)> sent;
+};
+
+struct Replayed {
+  /// By iteration: mean loss of a token, Chunk::loss() of each replica added up in their order.
+  std::vector<double> loss;
+  std::vector<float> weights;                 ///< master weights after the last update
+  std::vector<std::vector<float>> residuals;  ///< [replica][number]; zeros without feedback
+  /// |sum of gradients - sent - residual| / |sum of gradients|: 2-norms over the numbers of the
+  /// model, each summed in double precision over replicas and iterations; `sent` is what steps were
+  /// taken with. None without feedback, and of dense methods.
+  std::optional<double> lost_relative;
+};
+
+/// Computes a run again, on one rank and by plain code of its own: nothing of compress/ is used.
+/// Each replica is one chunk of all layers, with its own batch, on `math`. Throws Error where the
+/// input is none of a run, a version is not held, or a gradient is not finite.
+///
+///     const auto math = nn::make_cpu_math();
+///     const Replayed again = replay(*math, input);
+[[nodiscard]] Replayed replay(nn::TensorOps& math, const ReplayInput& input);
+
+}  // namespace longhaul::training
