@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using training::ReplayExchange;
 using training::ReplaySet;
 
-constexpr std::size_t kCount = 333;
+constexpr std::size_t kNumbers = 333;
 
 /// The ranks' side, from compress/: replicas {0, 1, 3} are in one datacenter, {2, 4} in another.
 class RanksOfTwoSites {
@@ -23,12 +23,12 @@ public:
     const double replicas = compress.share == KeptShare::split ? 5 : 1;
     const double sites = compress.share == KeptShare::split ? 2 : 1;
     for (int replica = 0; replica < 5; ++replica)
-      replicas_.emplace_back(settings_of(compress, compress.keep / replicas, 1), kCount);
+      replicas_.emplace_back(settings_of(compress, compress.keep / replicas, 1), kNumbers);
     for (const std::vector<std::size_t>& members : kSites) {
       leaders_.push_back(members[static_cast<std::size_t>(part) % members.size()]);
-      sites_.emplace_back(settings_of(compress, compress.keep / sites, 2), kCount);
+      sites_.emplace_back(settings_of(compress, compress.keep / sites, 2), kNumbers);
     }
-    residuals_.assign(5, std::vector<float>(kCount));
+    residuals_.assign(5, std::vector<float>(kNumbers));
   }
 
   compress::SparseSet run(const std::vector<std::vector<float>>& gradients) {
@@ -41,11 +41,11 @@ public:
     for (std::size_t site = 0; site < 2; ++site) {
       std::vector<compress::SparseSet> of_members;
       for (const std::size_t member : kSites[site]) of_members.push_back(sets[member]);
-      std::vector<float> sum(kCount);
+      std::vector<float> sum(kNumbers);
       add_to(sum, merge(of_members));
       of_sites.push_back(sites_[site].take(sum));
       if (!compress_.feedback) continue;
-      for (std::size_t i = 0; i < kCount; ++i) residuals_[leaders_[site]][i] += sum[i];
+      for (std::size_t i = 0; i < kNumbers; ++i) residuals_[leaders_[site]][i] += sum[i];
     }
     return merge(of_sites);
   }
@@ -77,12 +77,12 @@ TEST(ReplayExchange, SumsAsRanksDo) {
           compress.share = part == 0 ? KeptShare::each : KeptShare::split;
           SCOPED_TRACE(
               fmt::format("{}, {}, part {}", name_of(compress), to_string(exchange), part));
-          ReplayExchange mine{compress, sites, part, kCount};
+          ReplayExchange mine{compress, sites, part, kNumbers};
           RanksOfTwoSites theirs{compress, part};
           for (std::uint64_t call = 1; call <= 4; ++call) {
             std::vector<std::vector<float>> gradients;
             for (std::uint64_t replica = 0; replica < 5; ++replica)
-              gradients.push_back(numbers_like_gradients(kCount, 100 * call + replica));
+              gradients.push_back(numbers_like_gradients(kNumbers, 100 * call + replica));
             ASSERT_EQ(mine.run(views(gradients)), spread_out(theirs.run(gradients)));
             for (std::size_t replica = 0; replica < 5; ++replica) {
               const auto residual = mine.residual(ReplicaId{static_cast<std::int32_t>(replica)});
