@@ -1,6 +1,7 @@
 #include "training/replay/replay_choice.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -51,9 +52,9 @@ std::size_t replayed_blocks(std::size_t count, double share, int block) {
 }
 
 float replayed_score(std::span<const float> numbers, int block) {
-  std::vector<float> tree(static_cast<std::size_t>(block));
+  std::array<float, 16> tree{};
   for (std::size_t i = 0; i < numbers.size(); ++i) tree[i] = std::abs(numbers[i]);
-  for (std::size_t half = tree.size() / 2; half > 0; half /= 2)
+  for (std::size_t half = static_cast<std::size_t>(block) / 2; half > 0; half /= 2)
     for (std::size_t i = 0; i < half; ++i) tree[i] += tree[i + half];
   return tree[0] * (static_cast<float>(block) / static_cast<float>(numbers.size()));
 }

@@ -80,6 +80,22 @@ TEST(ReplayChooser, KeepsAsManyBlocksAsAllModulesDo) {
             << count << ", " << share << ", " << block;
 }
 
+TEST(ReplayChooser, LeavesOutWhatEqualsTheThreshold) {
+  GradientCompression compress;
+  compress.method = CompressMethod::threshold;
+  compress.block = 1;
+  ReplayChooser mine{compress, 4, 0.5, 1};
+  compress::Sparsifier theirs{settings_of(compress, 0.5, 1), 4};
+  std::vector<float> first{4, -3, 2, 1};
+  EXPECT_EQ(mine.take(first),
+            spread_out(theirs.take_without_feedback(std::vector{4.F, -3.F, 2.F, 1.F})));
+  std::vector<float> second(4, -mine.threshold());
+  second[2] = 3;
+  const ReplaySet expected = spread_out(theirs.take_without_feedback(second));
+  EXPECT_THAT(expected.has, ElementsAre(0, 0, 1, 0));
+  EXPECT_EQ(mine.take(second), expected);
+}
+
 /// The sum in another order has other bits.
 TEST(ReplayChooser, AddsMagnitudesAsATreeOfHalves) {
   const std::vector<float> numbers{1, 0x1p-24F, 0x1p-24F, -0x1p-24F};

@@ -149,6 +149,23 @@ TEST(ReplayExchange, OfOneReplicaIsItsOwnSet) {
   const std::vector<std::vector<float>> gradients{{1, 2, 3, 4, 5, 6, 7, 8}};
   EXPECT_THAT(one.run(views(gradients)).numbers, ElementsAre(0, 0, 0, 0, 0, 0, 7, 8));
   EXPECT_THAT(one.residual(ReplicaId{0}), ElementsAre(1, 2, 3, 4, 5, 6, 0, 0));
+  compress.method = CompressMethod::randomk;
+  ReplayExchange drawn{compress, std::vector<int>{3}, 0, 8};
+  compress.exchange = SetExchange::ring;
+  ReplayExchange around{compress, std::vector<int>{3}, 0, 8};
+  EXPECT_EQ(drawn.run(views(gradients)), around.run(views(gradients))) << "drawn once";
+}
+
+TEST(ReplayExchange, SumsSitesInTheOrderOfTheirNumbers) {
+  GradientCompression compress;
+  compress.method = CompressMethod::none;
+  compress.exchange = SetExchange::sites;
+  const std::vector<std::vector<float>> gradients{{1e8F}, {3}, {-1e8F}};
+  const auto sum = [&](const std::vector<int>& sites) {
+    return ReplayExchange{compress, sites, 0, 1}.run(views(gradients)).numbers[0];
+  };
+  EXPECT_EQ(sum({0, 1, 2}), 0);
+  EXPECT_EQ(sum({0, 2, 1}), 3);
 }
 
 /// Halves from 2048 on are even.
