@@ -63,10 +63,10 @@ public:
     add_up(seen_, gradient);
     return compress::encode_dense(gradient, format_);
   }
-  std::vector<std::byte> site_set(int /*iteration*/, std::span<const SentSet> sets) override {
+  std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
     return compress::encode_dense(sum_of(sets), format_);
   }
-  void merge(int /*iteration*/, std::span<const SentSet> sets) override {
+  void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
     sum_ = sum_of(sets);
     add_up(merged_, sum_);
   }
@@ -74,7 +74,7 @@ public:
     compress::dense_step(step_.optimizer, iteration + 1, step_.learning_rate, weights, sum_,
                          state_);
   }
-  void finish(std::span<float> /*weights*/) override {}
+  void finish() override {}
   std::span<const float> residual() const override { return {}; }
   std::span<const double> gradients_seen() const override {
     return format_ == compress::DenseFormat::f32 ? seen_ : std::span<const double>{};
@@ -86,9 +86,9 @@ public:
   }
 
 private:
-  [[nodiscard]] std::vector<float> sum_of(std::span<const SentSet> sets) const {
+  [[nodiscard]] std::vector<float> sum_of(std::span<const SetPayload> sets) const {
     std::vector<float> sum;
-    for (const SentSet& set : sets) {
+    for (const SetPayload& set : sets) {
       std::vector<float> one = compress::decode_dense(set.payload, {set.source, place_.numbers});
       if (sum.empty())
         sum = std::move(one);
@@ -126,7 +126,7 @@ public:
     return encoded(own_.take(gradient, residual_));
   }
 
-  std::vector<std::byte> site_set(int iteration, std::span<const SentSet> sets) override {
+  std::vector<std::byte> site_set(int iteration, std::span<const SetPayload> sets) override {
     std::vector<float> rest(static_cast<std::size_t>(place_.numbers));
     compress::add_to(rest, sum_of(sets));
     std::vector<std::byte> payload = encoded(site_.take(rest));
@@ -139,7 +139,7 @@ public:
     return payload;
   }
 
-  void merge(int /*iteration*/, std::span<const SentSet> sets) override {
+  void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
     sum_ = sum_of(sets);
     if (!asked_.feedback) return;
     merged_.resize(static_cast<std::size_t>(place_.numbers));
@@ -151,10 +151,7 @@ public:
   void step(int /*iteration*/, std::span<float> weights) override {
     optimizer_.step(weights, sum_, step_.learning_rate);
   }
-  void finish(std::span<float> weights) override {
-    optimizer_.catch_up(weights);
-    take_in_what_sites_left(std::numeric_limits<int>::max());
-  }
+  void finish() override { take_in_what_sites_left(std::numeric_limits<int>::max()); }
 
   std::span<const float> residual() const override { return residual_; }
   std::span<const double> gradients_seen() const override { return seen_; }
@@ -174,10 +171,10 @@ private:
   [[nodiscard]] std::vector<std::byte> encoded(const compress::SparseSet& set) const {
     return compress::encode(set, settings_.index, settings_.values);
   }
-  [[nodiscard]] compress::SparseSet sum_of(std::span<const SentSet> sets) const {
+  [[nodiscard]] compress::SparseSet sum_of(std::span<const SetPayload> sets) const {
     std::vector<compress::SparseSet> decoded;
     decoded.reserve(sets.size());
-    for (const SentSet& set : sets)
+    for (const SetPayload& set : sets)
       decoded.push_back(
           compress::decode(set.payload, {set.source, place_.numbers, settings_.block}));
     return compress::merge(decoded);

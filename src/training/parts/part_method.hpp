@@ -14,7 +14,7 @@
 namespace longhaul::training {
 
 /// A payload that came, or one's own; `source` names its sender for a refusal.
-struct SentSet {
+struct SetPayload {
   std::string source;
   std::span<const std::byte> payload;
 };
@@ -35,12 +35,12 @@ public:
                                                        std::span<const float> gradient) = 0;
   /// At the replica that chooses for its site: the sum of the site's sets, in order of replica.
   [[nodiscard]] virtual std::vector<std::byte> site_set(int iteration,
-                                                        std::span<const SentSet> sets) = 0;
+                                                        std::span<const SetPayload> sets) = 0;
   /// The sum of the sets that step() takes, in their order.
-  virtual void merge(int iteration, std::span<const SentSet> sets) = 0;
+  virtual void merge(int iteration, std::span<const SetPayload> sets) = 0;
   virtual void step(int iteration, std::span<float> weights) = 0;
-  /// After the last step: lazy steps are caught up, and what a site left is in the residual.
-  virtual void finish(std::span<float> weights) = 0;
+  /// After the last step: what a site left is in the residual.
+  virtual void finish() = 0;
 
   /// The most bytes that a payload can take.
   [[nodiscard]] virtual std::size_t largest_set() const = 0;

@@ -177,9 +177,9 @@ void ReplicaWork::make_own_set(std::size_t number, int iteration) {
 }
 
 /// The payloads live as long as their flight, which is not over yet.
-std::vector<SentSet> ReplicaWork::sets_of(std::size_t part, int iteration,
-                                          const std::vector<int>& messages, bool of_site) {
-  std::vector<SentSet> sets;
+std::vector<SetPayload> ReplicaWork::sets_of(std::size_t part, int iteration,
+                                             const std::vector<int>& messages, bool of_site) {
+  std::vector<SetPayload> sets;
   const std::lock_guard lock{mutex_};
   const Flight& here = flight(part, iteration);
   for (const int message : messages) {
@@ -270,7 +270,7 @@ void ReplicaWork::received_set(std::size_t part, int message, int iteration, Byt
 }
 
 void ReplicaWork::finish() {
-  for (const auto& part : parts_) part->method->finish(part->weights);
+  for (const auto& part : parts_) part->method->finish();
 }
 
 std::vector<float> ReplicaWork::weights() const {

@@ -116,8 +116,8 @@ private:
   void publish(std::size_t part, int iteration);
   void keep(std::size_t part, int iteration);
   [[nodiscard]] Flight& flight(std::size_t part, int iteration);
-  [[nodiscard]] std::vector<SentSet> sets_of(std::size_t part, int iteration,
-                                             const std::vector<int>& messages, bool of_site);
+  [[nodiscard]] std::vector<SetPayload> sets_of(std::size_t part, int iteration,
+                                                const std::vector<int>& messages, bool of_site);
   [[nodiscard]] std::string name_of(std::size_t part, int iteration, Rank from) const;
   void forget_if_over(Part& part, std::size_t number, int iteration);
 

@@ -90,7 +90,8 @@ private:
 ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
     : math_{math}, input_{(check_replay(input), input)}, memory_{math, 0} {
   const double sequences = std::accumulate(input.batches.begin(), input.batches.end(), 0.0);
-  const double tokens = input.shape.sequence * sequences * input.microbatches;
+  const double tokens =
+      input.targets > 0 ? input.targets : input.shape.sequence * sequences * input.microbatches;
   for (const int batch : input.batches) {
     nn::ModelShape shape = input.shape;
     shape.batch = batch;
@@ -105,7 +106,7 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
   mass_ = {std::vector<double>(first.count), std::vector<double>(first.count)};
   for (const ReplayPart& part : input.parts) {
     exchanges_.emplace_back(input.compress, input.site_of_replica,
-                            static_cast<int>(exchanges_.size()), part.count);
+                            static_cast<int>(exchanges_.size()), part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
 }
@@ -125,6 +126,7 @@ Replayed ReplayRun::run() {
     if (versions_.size() > kVersionsHeld) versions_.pop_front();
   }
   found.weights = versions_.back();
+  for (ReplayExchange& exchange : exchanges_) exchange.finish();
   found.residuals = residuals();
   if (input_.compress.feedback && is_sparse(input_.compress.method))
     found.lost_relative = mass_.lost(found.residuals);

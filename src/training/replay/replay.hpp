@@ -32,6 +32,8 @@ struct ReplayInput {
   std::vector<ReplayPart> parts;     ///< in the order of the model; they cover all numbers
   GradientCompression compress;
   StepRule step;
+  int staleness = 0;   ///< iterations that what a site leaves waits for
+  double targets = 0;  ///< numbers that an iteration predicts; 0: all its tokens
   int iterations = 0;
   /// The update (its iteration; -1: the first weights) that F of `part` used in `iteration` on
   /// `replica`; one of the last 16. Empty: iteration - 1.

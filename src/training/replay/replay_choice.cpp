@@ -96,7 +96,7 @@ std::vector<std::size_t> ReplayChooser::chosen_blocks(std::span<const float> sum
   if (compress_.method == CompressMethod::randomk) return drawn();
   const std::vector<float> scores = scores_of(sum, block_);
   std::vector<std::size_t> order = blocks_by_score(scores);
-  const bool by_threshold = compress_.method == CompressMethod::threshold;
+  const bool by_threshold = compress_.method == CompressMethod::threshold && wanted_ < all_;
   std::size_t above = wanted_;
   if (by_threshold && threshold_ > 0) {
     const float limit = threshold_ * static_cast<float>(block_);

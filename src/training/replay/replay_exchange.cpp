@@ -19,8 +19,9 @@ double share_of_each(const GradientCompression& compress, std::size_t sets) {
 }  // namespace
 
 ReplayExchange::ReplayExchange(const GradientCompression& compress,
-                               std::span<const int> site_of_replica, int part, std::size_t count)
-    : feeds_back_{compress.feedback && is_sparse(compress.method)} {
+                               std::span<const int> site_of_replica, int part, std::size_t count,
+                               int staleness)
+    : feeds_back_{compress.feedback && is_sparse(compress.method)}, staleness_{to_size(staleness)} {
   const std::size_t replicas = site_of_replica.size();
   for (std::size_t replica = 0; replica < replicas; ++replica) {
     choosers_.emplace_back(compress, count, share_of_each(compress, replicas), kSeedOfReplicas);
@@ -31,16 +32,19 @@ ReplayExchange::ReplayExchange(const GradientCompression& compress,
   for (std::size_t replica = 0; replica < replicas; ++replica)
     members[site_of_replica[replica]].push_back(replica);
   for (const auto& [site, replicas_there] : members)
-    sites_.emplace(site,
-                   Site{replicas_there, replicas_there[to_size(part) % replicas_there.size()],
-                        ReplayChooser{compress, count, share_of_each(compress, members.size()),
-                                      kSeedOfSites}});
+    sites_.emplace(site, Site{replicas_there,
+                              replicas_there[to_size(part) % replicas_there.size()],
+                              ReplayChooser{compress, count,
+                                            share_of_each(compress, members.size()), kSeedOfSites},
+                              {}});
 }
 
 ReplaySet ReplayExchange::run(std::span<const std::span<const float>> gradients,
                               const SentSet& sent) {
   LONGHAUL_ASSERT(gradients.size() == choosers_.size(), "gradients of {} replicas, not {}",
                   gradients.size(), choosers_.size());
+  for (auto& [number, site] : sites_)
+    if (site.left.size() > staleness_) feed_back(site);
   std::vector<ReplaySet> sets;
   for (const ReplicaId replica : ids<ReplicaId>(static_cast<int>(gradients.size()))) {
     sets.push_back(own_set(index(replica), gradients[index(replica)]));
@@ -73,11 +77,20 @@ ReplaySet ReplayExchange::set_of_site(Site& site, std::span<const ReplaySet> set
   for (const std::size_t member : site.members) of_members.push_back(sets[member]);
   ReplaySet sum = sum_of_sets(of_members);
   ReplaySet chosen = site.chooser.take(sum.numbers);
-  if (feeds_back_) {
-    std::vector<float>& residual = residuals_[site.leader];
-    for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = residual[i] + sum.numbers[i];
-  }
+  if (feeds_back_) site.left.push_back(std::move(sum.numbers));
   return chosen;
+}
+
+void ReplayExchange::feed_back(Site& site) {
+  std::vector<float>& residual = residuals_[site.leader];
+  for (std::size_t i = 0; i < residual.size(); ++i)
+    residual[i] = residual[i] + site.left.front()[i];
+  site.left.pop_front();
+}
+
+void ReplayExchange::finish() {
+  for (auto& [number, site] : sites_)
+    while (!site.left.empty()) feed_back(site);
 }
 
 }  // namespace longhaul::training

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Tokens = std::vector<std::int32_t>;
 
-constexpr nn::ModelShape kShape{.sequence = 4, .vocabulary = 300};
+constexpr nn::ModelShape kTextShape{.sequence = 4, .vocabulary = 300};
 
 /// Bytes `first`, first + 1, ..
 std::string counted(int count, int first = 0) {
@@ -32,14 +32,14 @@ class TextData : public DataFiles {
 protected:
   /// 100 bytes that say where they are, or `count`: 90 to train on in 22 windows, 10 held out in 2.
   [[nodiscard]] std::shared_ptr<const TrainingData> open(std::uint64_t seed = 1, int count = 100,
-                                                         nn::ModelShape shape = kShape) const {
+                                                         nn::ModelShape shape = kTextShape) const {
     return open_data("text:" + write("text", counted(count)), shape, seed);
   }
 };
 
 TEST_F(TextData, SaysWhatItIs) {
   const std::string file = write("text", counted(100));
-  const DataFacts facts = open_data("text:" + file, kShape, 1)->facts();
+  const DataFacts facts = open_data("text:" + file, kTextShape, 1)->facts();
   EXPECT_EQ(facts.name, "text:" + file);
   EXPECT_EQ(facts.vocabulary, 256);
   EXPECT_EQ(facts.classes, 0);
@@ -127,7 +127,7 @@ TEST_F(TextData, SpreadsHeldOutSamplesEvenly) {
 
 TEST_F(TextData, ReadsBytesAboveAsciiAsTheyAre) {
   const std::string text(1000, static_cast<char>(0xff));
-  const auto data = open_data("text:" + write("text", text), kShape, 1);
+  const auto data = open_data("text:" + write("text", text), kTextShape, 1);
   EXPECT_THAT(data->samples(0, 10).tokens, Each(255));
   EXPECT_THAT(data->samples(0, 10).targets, Each(255));
 }

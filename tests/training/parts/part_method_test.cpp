@@ -63,8 +63,8 @@ TEST(PartMethods, SendWhatWaitedWhenItsTurnComes) {
 }
 
 /// Payloads of members as the step takes them, in order.
-std::vector<SentSet> as_sets(const std::vector<std::vector<std::byte>>& payloads) {
-  std::vector<SentSet> sets;
+std::vector<SetPayload> as_sets(const std::vector<std::vector<std::byte>>& payloads) {
+  std::vector<SetPayload> sets;
   for (const auto& payload : payloads) sets.push_back({"a member", payload});
   return sets;
 }
@@ -84,7 +84,7 @@ std::vector<float> weights_after(const GradientCompression& compress, int member
     methods.front()->merge(i, as_sets(payloads));
     methods.front()->step(i, weights);
   }
-  methods.front()->finish(weights);
+  methods.front()->finish();
   return weights;
 }
 
@@ -135,8 +135,8 @@ TEST(PartMethods, LoseNothingWhereASiteChooses) {
       compress.exchange = SetExchange::sites;
       Site site{compress, staleness};
       for (int i = 0; i < 20; ++i) site.play(i);
-      site.chooser->finish(site.weights);
-      site.other->finish(site.weights);
+      site.chooser->finish();
+      site.other->finish();
       double waits = 0;
       for (std::size_t i = 0; i < 64; ++i) {
         const double left = static_cast<double>(site.chooser->residual()[i]) +

@@ -84,6 +84,7 @@ TEST(ReplayExchange, SumsAsRanksDo) {
             for (std::uint64_t replica = 0; replica < 5; ++replica)
               gradients.push_back(numbers_like_gradients(kNumbers, 100 * call + replica));
             ASSERT_EQ(mine.run(views(gradients)), spread_out(theirs.run(gradients)));
+            mine.finish();
             for (std::size_t replica = 0; replica < 5; ++replica) {
               const auto residual = mine.residual(ReplicaId{static_cast<std::int32_t>(replica)});
               ASSERT_THAT(std::vector(residual.begin(), residual.end()),
@@ -106,6 +107,7 @@ TEST(ReplayExchange, LeavesWithTheLeaderWhatASiteDoesNotSend) {
     ReplayExchange exchange{compress, sites, part, 2};
     // {5, -7} in the first datacenter, of which -7 goes on.
     const ReplaySet sum = exchange.run(views(gradients));
+    exchange.finish();
     EXPECT_THAT(sum.numbers, ElementsAre(0, -4));
     EXPECT_THAT(sum.has, ElementsAre(0, 1));
     const auto residual = [&](int replica) { return exchange.residual(ReplicaId{replica}); };
@@ -184,6 +186,26 @@ TEST(ReplayExchange, RoundsDenseSumsOfSitesAgain) {
   EXPECT_EQ(sum({0, 1, 2}), 2051) << "not rounded after the last sum";
   compress.method = CompressMethod::none;
   EXPECT_EQ(sum({0, 0, 1}), 2051);
+}
+
+/// What a site leaves in iteration n joins its leader's gradient in n + 1 + staleness.
+TEST(ReplayExchange, FeedsBackLaterWhereUpdatesAreStale) {
+  GradientCompression compress;
+  compress.method = CompressMethod::topk;
+  compress.keep = 0.5;
+  compress.share = KeptShare::each;
+  compress.exchange = SetExchange::sites;
+  const std::vector<int> sites{0, 0};
+  const std::vector<std::vector<float>> first{{4, 0}, {0, 3}}, none{{0, 0}, {0, 0}};
+  for (const int staleness : {0, 1, 2}) {
+    ReplayExchange exchange{compress, sites, 0, 2, staleness};
+    EXPECT_THAT(exchange.run(views(first)).numbers, ElementsAre(4, 0)) << "3 is left";
+    for (int i = 0; i < staleness; ++i) {
+      EXPECT_THAT(exchange.run(views(none)).numbers, ElementsAre(0, 0));
+      EXPECT_THAT(exchange.residual(ReplicaId{0}), ElementsAre(0, 0)) << "it waits";
+    }
+    EXPECT_THAT(exchange.run(views(none)).numbers, ElementsAre(0, 3));
+  }
 }
 
 }  // namespace

@@ -154,8 +154,8 @@ TEST(Replay, ThatKeepsAllIsDenseBitForBit) {
       const Replayed dense = replayed(input);
       EXPECT_EQ(dense.lost_relative, std::nullopt);
       input.compress.keep = 1;
-      for (const CompressMethod method :
-           {CompressMethod::block, CompressMethod::topk, CompressMethod::randomk}) {
+      for (const CompressMethod method : {CompressMethod::block, CompressMethod::threshold,
+                                          CompressMethod::topk, CompressMethod::randomk}) {
         input.compress.method = method;
         input.step.lazy =
             method == CompressMethod::topk ? training::LazySteps::exact : training::LazySteps::skip;
