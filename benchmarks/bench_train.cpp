@@ -1,0 +1,134 @@
+// How long until the loss is down? Replicas in several datacenters train one model on real data,
+// with all of their gradients or with what is left of them, over the links of a scenario.
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/program/program.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/ranks/environment.hpp"
+#include "harness/ranks/main.hpp"
+#include "harness/training/train_run.hpp"
+#include "report/record_file.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul::bench {
+namespace {
+
+using harness::TrainOptions;
+using harness::TrainSettings;
+
+constexpr const char* kTiny = R"([scenario]
+name = "tiny training"
+[model]
+layers = 4
+hidden = 16
+intermediate = 32
+heads = 2
+vocabulary = 32
+sequence_length = 8
+microbatch_size = 2
+achieved_flops = 1e9
+[parallel]
+stages = 1
+replicas = 2
+microbatches = 1
+gradient_sync = "compressed"
+[train]
+parts = 2
+staleness = 1
+[train.compress]
+keep = "10%"
+block = 4
+[[datacenter]]
+name = "west"
+replicas = "0"
+[[datacenter]]
+name = "east"
+replicas = "1"
+[[link]]
+between = ["west", "east"]
+latency = "1ms"
+bandwidth = "100Mbps"
+)";
+
+void make_tiny(TrainOptions& options) {
+  options.scenario = "--check";
+  options.data = "synthetic";
+  options.iterations = 6;
+  options.points = 2;
+  options.held_out = 4;
+  options.replay = true;
+}
+
+/// Rank 0 reads the file, and every rank takes its text.
+Scenario read_scenario(const engine::Ranks& ranks, const TrainOptions& options) {
+  const std::string text = harness::on_rank0(ranks.world(), [&]() -> std::string {
+    if (options.check) return kTiny;
+    if (!options.out.empty()) harness::require_free(options.out);
+    return scenario::load_scenario(options.scenario, options.overrides).text;
+  });
+  Scenario scenario;
+  harness::collectively([&] {
+    scenario = scenario::parse_scenario(text, options.scenario, options.overrides);
+    harness::check_can_train(scenario, ranks.count());
+  });
+  return scenario;
+}
+
+ExitCode run(const TrainOptions& options, TrainSettings settings) {
+  engine::Ranks ranks{{settings.deadline}};
+  const Scenario scenario = read_scenario(ranks, options);
+  if (!settings.target) settings.target = scenario.train.target;
+  std::vector<harness::TrainMethod> methods;
+  harness::collectively([&] {
+    methods = harness::train_methods(options.methods, scenario, settings.optimizer);
+    harness::check_data(options.data, methods.front().scenario);
+  });
+  harness::Environment environment{ranks, options.command_line};
+  std::optional<Progress> progress;
+  const std::size_t trials =
+      settings.learning_rates.size() > 1 ? settings.learning_rates.size() : 0;
+  if (ranks.is_first())
+    progress.emplace("bench_train",
+                     static_cast<int>(methods.size() * (trials + settings.seeds.size())));
+  int done = 0;
+  const harness::TrainRun result =
+      harness::run_training(ranks, methods, options.schedule, settings, options.data,
+                            environment.clock(), [&](const std::string& what) {
+                              environment.watch_load();
+                              if (progress) progress->update(++done, what);
+                            });
+  const nlohmann::json after = environment.after();
+  const std::string why = harness::on_rank0(ranks.world(), [&] {
+    const auto record = harness::train_record(methods, result, options, settings, after);
+    if (!options.out.empty())
+      harness::write_new_file(options.out / "record.json", report::json_text(record));
+    fmt::print("{}", options.json ? report::json_text(record) : harness::train_text(record));
+    const std::string wrong = harness::why_not_right(result);
+    if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);
+    return wrong;
+  });
+  ranks.host_ranks().mine().phase = comm::Phase::finished;
+  return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
+}
+
+ExitCode main_of(int argc, char** argv) {
+  TrainOptions options;
+  Arguments arguments{"Trains one model in several datacenters: time until the loss is down."};
+  harness::declare(arguments, options);
+  options.command_line = harness::command_line(argc, argv);
+  if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
+  if (options.check) make_tiny(options);
+  TrainSettings settings;
+  harness::collectively([&] { settings = harness::settings_of(options); });
+  return run(options, settings);
+}
+
+}  // namespace
+}  // namespace longhaul::bench
+
+int main(int argc, char** argv) {
+  return longhaul::harness::run_main(argc, argv,
+                                     [&] { return longhaul::bench::main_of(argc, argv); });
+}

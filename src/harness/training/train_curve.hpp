@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/group/clock_sync.hpp"
+#include "engine/ranks.hpp"
+#include "harness/training/train_method.hpp"
+#include "harness/training/train_options.hpp"
+#include "training/data/training_data.hpp"
+
+namespace longhaul::harness {
+
+/// Weights of the whole model after an iteration's update, judged by what was held out.
+struct TrainPoint {
+  int iteration = 0;   ///< updates so far
+  Duration elapsed{};  ///< since the first block, when all ranks had the update
+  double train_loss = 0;
+  double validation = 0;
+};
+
+struct ReplayResult {
+  bool equal = false;
+  bool losses_equal = false;      ///< of each iteration, bit for bit
+  double largest_difference = 0;  ///< of weights and residuals, relative to the tensor's largest
+};
+
+/// A run of one method from one seed; on rank 0.
+struct TrainCurve {
+  std::string method;
+  bool is_composed = false;  ///< see compose_curve()
+  int seed = 0;
+  double learning_rate = 0;
+  std::vector<double> losses;  ///< of each iteration: mean of a token
+  std::vector<TrainPoint> points;
+  std::optional<int> iterations_to_target;
+  std::optional<Duration> time_to_target;
+  Duration period{};  ///< mean time between two updates, second half
+  std::optional<Duration> predicted_period;
+  std::optional<double> fresh_share, predicted_fresh_share;
+  std::int64_t payload_bytes = 0, wan_payload_bytes = 0, wan_nominal_bytes = 0;
+  std::int64_t ops = 0, overran = 0;  ///< that the plan gives a time, and those that took longer
+  std::optional<double> lost_relative;
+  std::optional<ReplayResult> replay;
+  engine::Checks checks;
+  /// By iteration, then replica, then part: iterations between the update that F used and its own;
+  /// empty where that is 1 throughout.
+  std::vector<std::vector<std::vector<int>>> versions;
+};
+
+/// What a curve is of.
+struct TrainRequest {
+  const TrainMethod* method = nullptr;
+  std::string schedule;
+  int seed = 1;
+  double learning_rate = 0;
+  int iterations = 0;
+  std::shared_ptr<const training::TrainingData> data;
+  comm::ClockOffset clock;  ///< of this host's clock from rank 0's
+};
+
+/// Collective over as many ranks as the scenario has. Validation and replay come after the run.
+[[nodiscard]] TrainCurve run_curve(engine::Ranks& ranks, const TrainRequest& request,
+                                   const TrainSettings& settings);
+
+/// Collective: the numbers of a run without emulated links, each iteration as long as the mean of
+/// TrainSettings::compose measured ones. Only of methods that do not depend on links.
+[[nodiscard]] TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
+                                       const TrainSettings& settings);
+
+}  // namespace longhaul::harness

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenario/scenario.hpp"
+#include "training/parts/part_method.hpp"
+
+namespace longhaul::harness {
+
+/// A way to train together: what a scenario becomes under it, and how steps are made.
+struct TrainMethod {
+  std::string name;  ///< as typed: "stella:block=1"
+  Scenario scenario;
+  compress::OptimizerSettings optimizer;
+
+  /// Can links change a bit of what is learned? Not where every F waits for the update before it.
+  [[nodiscard]] bool depends_on_links() const { return scenario.train.staleness > 0; }
+};
+
+/// "NAME[:KEY=VALUE]..", names of train_methods(). Keys: keep, block, values, index, exchange,
+/// share, feedback, staleness, serve, lazy. Throws Error that names what is wrong.
+[[nodiscard]] TrainMethod train_method(const std::string& text, const Scenario& scenario,
+                                       const compress::OptimizerSettings& optimizer);
+
+/// A comma list of them.
+[[nodiscard]] std::vector<TrainMethod> train_methods(const std::string& list,
+                                                     const Scenario& scenario,
+                                                     const compress::OptimizerSettings& optimizer);
+
+/// For --help: each name and what it does.
+[[nodiscard]] std::string train_methods_help();
+
+}  // namespace longhaul::harness

@@ -1,0 +1,135 @@
+#include "harness/training/train_options.hpp"
+
+#include <algorithm>
+
+#include "base/program/option_values.hpp"
+#include "harness/options/credit.hpp"
+#include "harness/options/pipeline_options.hpp"
+#include "harness/training/train_method.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+constexpr int kMostIterations = 1'000'000;
+
+void declare_training(Arguments& arguments, TrainOptions& options) {
+  arguments.option("SCENARIO", options.scenario,
+                   "scenario (.toml) with a [model] and gradient_sync = \"compressed\"");
+  arguments.option("--schedule", options.schedule, "of an iteration").shows_default();
+  arguments
+      .option("--data", options.data,
+              "text:PATH, text:python (its library's sources), digits, or synthetic")
+      .shows_default();
+  arguments
+      .option("--methods", options.methods,
+              "a comma list of NAME[:KEY=VALUE]..:" + train_methods_help())
+      .shows_default();
+  arguments.option("--target", options.target,
+                   "loss=X or error=X of validation (default: the scenario's)");
+  arguments
+      .option("--lr-grid", options.learning_rates,
+              "learning rates; of several each method is tried with all, on seed 0")
+      .shows_default();
+  arguments.option("--seeds", options.seeds, "of weights and data, a comma list").shows_default();
+  arguments.option("--optimizer", options.optimizer, "sgd, momentum, nesterov or adamw")
+      .shows_default();
+  arguments
+      .option("--lazy", options.lazy,
+              "skip: numbers that are not sent keep old moments; exact: they are caught up")
+      .shows_default();
+  arguments.option("--max-iterations", options.iterations, "of each run")
+      .shows_default()
+      .within(1, kMostIterations);
+  arguments
+      .option("--trial-iterations", options.trial_iterations,
+              "of a trial of a learning rate (default: a third)")
+      .within(0, kMostIterations);
+  arguments.option("--points", options.points, "validations of a run")
+      .shows_default()
+      .within(1, kMostIterations);
+  arguments.option("--held-out", options.held_out, "sequences of a validation, at most")
+      .shows_default()
+      .within(1, kMostIterations);
+}
+
+std::vector<int> seeds_of(const std::string& list) {
+  std::vector<int> seeds;
+  for (const std::string& word : words_of(list, ','))
+    seeds.push_back(whole_number("--seeds", word, 0, kMostIterations));
+  return seeds;
+}
+
+}  // namespace
+
+void declare(Arguments& arguments, TrainOptions& options) {
+  declare_training(arguments, options);
+  arguments
+      .option("--compute", options.compute,
+              "real layers, or timed: only how long iterations take, and how fresh parts are")
+      .shows_default();
+  arguments
+      .option("--compose", options.compose,
+              "where links cannot change what is learned, measure so many iterations and compose "
+              "the rest; 0: measure all")
+      .shows_default()
+      .within(0, kMostIterations);
+  arguments.flag("--pace", options.pace,
+                 "a block lasts as long as modelled, if that is longer than it takes");
+  arguments.flag("--replay", options.replay,
+                 "one rank computes each run once more, by other code, and compares");
+  arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
+      .shows_default();
+  arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.option(
+      "--fault", options.fault,
+      "for tests: kill@RANK:OPINDEX:ITERATION, freeze@, corrupt@ (a set loses a block)");
+  add_shared_options(
+      arguments, options,
+      {{Shared::overrides},
+       {Shared::deadline},
+       {Shared::ranks},
+       {Shared::out, "directory for record.json"},
+       {Shared::json},
+       {Shared::check, "tiny: a scenario of its own, and the answer is the exit code"}});
+  arguments.footer(help_footer(
+      {"build/bin/bench_train benchmarks/scenarios/train-2dc.toml --ranks-per-process 4 --pace",
+       "scripts/mpi -n 4 build/bin/bench_train benchmarks/scenarios/train-2dc.toml --methods "
+       "none,topk:keep=1%,stella --lr-grid 0.001,0.003,0.01 --seeds 1,2,3 --pace --replay "
+       "--out runs/train"}));
+}
+
+TrainingTarget target_of(const std::string& text) {
+  const std::vector<std::string> words = words_of(text, '=');
+  if (words.size() != 2) fail("--target {} says no value. Write --target loss=2.3.", text);
+  return {choice<TargetKind>("--target", words[0]), positive_number("--target", words[1])};
+}
+
+TrainSettings settings_of(const TrainOptions& options) {
+  TrainSettings settings;
+  if (options.scenario.empty())
+    fail("bench_train: a file is missing. Name a scenario (.toml) with a [model].");
+  if (!options.target.empty()) settings.target = target_of(options.target);
+  for (const std::string& word : words_of(options.learning_rates, ','))
+    settings.learning_rates.push_back(positive_number("--lr-grid", word));
+  settings.seeds = seeds_of(options.seeds);
+  settings.optimizer.rule = choice<compress::OptimizerRule>("--optimizer", options.optimizer);
+  settings.optimizer.lazy = choice<compress::LazyUpdate>("--lazy", options.lazy);
+  settings.iterations = options.iterations;
+  settings.trial_iterations =
+      options.trial_iterations > 0 ? options.trial_iterations : std::max(1, options.iterations / 3);
+  settings.point_every = std::max(1, options.iterations / options.points);
+  settings.held_out = options.held_out;
+  settings.compute = choice<TrainCompute>("--compute", options.compute);
+  settings.compose = options.compose;
+  if (settings.compose == 1) fail("--compose 1: an interval has two ends. Give 2 or more.");
+  settings.pace = options.pace ? device::Pace::modelled : device::Pace::real;
+  settings.replay = options.replay;
+  settings.engine.emulation = emulation_of(options.emulate);
+  settings.engine.credit = credit_of(options.credit);
+  settings.engine.streams = true;
+  settings.deadline = deadline_of(options.deadline);
+  if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
+  return settings;
+}
+
+}  // namespace longhaul::harness

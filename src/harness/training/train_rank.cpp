@@ -1,0 +1,124 @@
+#include "harness/training/train_rank.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "device/cpu_devices.hpp"
+#include "harness/session/link_conditions_run.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
+#include "plan/lowering/lower.hpp"
+#include "planner/make_schedule.hpp"
+#include "training/model_layout.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+Scenario scenario_of(const TrainRequest& request) {
+  Scenario scenario = request.method->scenario;
+  scenario.run.seed = static_cast<std::uint64_t>(request.seed);
+  return scenario;
+}
+
+}  // namespace
+
+SampleOrder::SampleOrder(const Scenario& scenario)
+    : batches_(to_size(scenario.parallel.replicas), scenario.model->microbatch_size),
+      microbatches_{scenario.parallel.microbatches} {
+  if (!scenario.train.batch.empty()) batches_ = scenario.train.batch;
+  first_.push_back(0);
+  for (const int batch : batches_) first_.push_back(first_.back() + batch);
+}
+
+std::uint64_t SampleOrder::first(int iteration, ReplicaId replica, MicrobatchId microbatch) const {
+  const std::int64_t before = first_[index(replica)] * microbatches_;
+  return static_cast<std::uint64_t>(samples() * iteration + before +
+                                    static_cast<std::int64_t>(number(microbatch)) *
+                                        batches_[index(replica)]);
+}
+
+nn::TextSource SampleOrder::text(std::shared_ptr<const training::TrainingData> data) const {
+  return [order = *this, data = std::move(data)](int iteration, ReplicaId replica,
+                                                 MicrobatchId microbatch) {
+    return data->samples(order.first(iteration, replica, microbatch),
+                         order.batches_[index(replica)]);
+  };
+}
+
+TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
+                     const TrainSettings& settings)
+    : ranks_{ranks},
+      request_{request},
+      settings_{settings},
+      scenario_{scenario_of(request)},
+      samples_{scenario_},
+      targets_{static_cast<double>(samples_.samples()) *
+               (request.data->facts().classes > 0 ? 1 : scenario_.model->sequence_length)},
+      schedule_{planner::make_schedule(request.schedule, scenario_).schedule},
+      plan_{plan::lower(schedule_, scenario_)},
+      math_{nn::make_cpu_math()},
+      memory_{*math_, 0} {
+  work_ = std::make_unique<training::ReplicaWork>(plan_, schedule_, scenario_, ranks.self(), *math_,
+                                                  memory_, work_settings());
+  sets_ = std::make_unique<training::SetDataPlane>(plan_, *work_);
+  if (settings.compute == TrainCompute::timed) return;
+  device_ = std::make_unique<device::StreamDevice>(*work_, ranks.host_ranks(), settings.pace);
+}
+
+training::ReplicaWork::Settings TrainRank::work_settings() const {
+  const ReplicaId replica = plan_.ranks[index(ranks_.self())].replica;
+  training::ReplicaWork::Settings settings;
+  settings.model.shape = training::model_shape(scenario_);
+  settings.model.shape.batch = samples_.batches()[index(replica)];
+  settings.model.seed = scenario_.run.seed;
+  settings.model.text = samples_.text(request_.data);
+  settings.model.tokens = targets_;
+  settings.make_method = [compress = scenario_.train.compress,
+                          step = training::StepSettings{
+                              request_.method->optimizer,
+                              static_cast<float>(request_.learning_rate)}](const auto& place) {
+    return training::make_part_method(compress, place, step);
+  };
+  if (replica == ReplicaId{0}) settings.keep_every = settings_.point_every;
+  return settings;
+}
+
+void TrainRank::take(const engine::IterationResult& result) {
+  const std::vector<training::PlannedPart>& parts = work_->part_ops().parts();
+  began_ = std::min(began_, TimePoint{result.times[index(work_->part_ops().first_block())].start});
+  ends_.push_back(result.end.seen);
+  checks_ += result.checks;
+  if (scenario_.train.staleness == 0) return;
+  std::vector<std::int32_t>& ages = ages_.emplace_back();
+  const int late = scenario_.train.buffers == 1 ? scenario_.train.staleness : 0;
+  for (const training::PlannedPart& part : parts) {
+    const int version =
+        result.versions.empty() ? -1 : result.versions[index(part.first_forward)] - late;
+    ages.push_back(result.iteration - std::max(version, -1));
+  }
+}
+
+void TrainRank::run() {
+  const plan::Weather weather{plan_, scenario_};
+  engine::EngineOptions options = settings_.engine;
+  options.run = scenario_.run;
+  Duration longest{};
+  for (const Op& op : plan_.ops) longest = std::max(longest, op.duration);
+  ranks_.watchdog().watch(&plan_, 10 * longest);
+  device::TimedDevice timed;
+  std::optional<engine::Engine> engine;
+  if (device_)
+    engine.emplace(plan_, ranks_, *device_, *sets_, options);
+  else
+    engine.emplace(plan_, ranks_, timed, options);
+  const bool plays = !weather.calm() && options.emulation == engine::Emulation::on;
+  const engine::PlayedWeather played{plays ? &weather : nullptr,
+                                     plays ? begin_weather(ranks_, request_.clock) : kNever};
+  engine->run_stream(
+      {request_.iterations, {}}, 0, [this](const engine::IterationResult& result) { take(result); },
+      played);
+  ranks_.watchdog().watch(nullptr, {});
+  if (device_) work_->finish();
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "device/stream_device.hpp"
+#include "engine/engine.hpp"
+#include "harness/training/train_curve.hpp"
+#include "nn/memory.hpp"
+#include "training/parts/replica_work.hpp"
+#include "training/parts/set_data_plane.hpp"
+
+namespace longhaul::harness {
+
+/// The samples of an iteration over all replicas, in their order: of each `batches` sequences a
+/// microbatch. So what is learned from does not depend on how it is divided.
+class SampleOrder {
+public:
+  explicit SampleOrder(const Scenario& scenario);
+  [[nodiscard]] const std::vector<int>& batches() const { return batches_; }
+  /// Sequences of an iteration.
+  [[nodiscard]] std::int64_t samples() const { return first_.back() * microbatches_; }
+  [[nodiscard]] std::uint64_t first(int iteration, ReplicaId replica,
+                                    MicrobatchId microbatch) const;
+  [[nodiscard]] nn::TextSource text(std::shared_ptr<const training::TrainingData> data) const;
+
+private:
+  std::vector<int> batches_;
+  std::vector<std::int64_t> first_;  ///< by replica: sequences of a microbatch before it; their sum
+  int microbatches_;
+};
+
+/// What one rank does of a curve: its part of the stream, and what it remembers.
+class TrainRank {
+public:
+  /// `request` and `settings` outlive this.
+  TrainRank(engine::Ranks& ranks, const TrainRequest& request, const TrainSettings& settings);
+
+  /// Collective.
+  void run();
+
+  [[nodiscard]] const Scenario& scenario() const { return scenario_; }
+  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  [[nodiscard]] const training::ReplicaWork& work() const { return *work_; }
+  [[nodiscard]] const training::SetDataPlane& sets() const { return *sets_; }
+  /// Nothing of blocks that are timed.
+  [[nodiscard]] device::StreamDevice::Overruns overruns() const {
+    return device_ ? device_->overruns() : device::StreamDevice::Overruns{};
+  }
+  [[nodiscard]] const SampleOrder& samples() const { return samples_; }
+  [[nodiscard]] double targets() const { return targets_; }
+  [[nodiscard]] const engine::Checks& checks() const { return checks_; }
+  /// Stamps of this host's clock: when this rank began, and of each iteration its last end.
+  [[nodiscard]] TimePoint began() const { return began_; }
+  [[nodiscard]] const std::vector<TimePoint>& ends() const { return ends_; }
+  /// By iteration, then part of this rank: how old the update was that F used; 1 is fresh.
+  [[nodiscard]] const std::vector<std::vector<std::int32_t>>& ages() const { return ages_; }
+
+private:
+  void take(const engine::IterationResult& result);
+  [[nodiscard]] training::ReplicaWork::Settings work_settings() const;
+
+  engine::Ranks& ranks_;
+  const TrainRequest& request_;
+  const TrainSettings& settings_;
+  Scenario scenario_;
+  SampleOrder samples_;
+  double targets_;  ///< numbers that are predicted in an iteration
+  Schedule schedule_;
+  Plan plan_;
+  std::unique_ptr<nn::TensorOps> math_;
+  nn::DeviceMemory memory_;
+  std::unique_ptr<training::ReplicaWork> work_;
+  std::unique_ptr<training::SetDataPlane> sets_;
+  std::unique_ptr<device::StreamDevice> device_;  ///< nullptr: blocks are timed
+  engine::Checks checks_;
+  TimePoint began_ = kNever;
+  std::vector<TimePoint> ends_;
+  std::vector<std::vector<std::int32_t>> ages_;
+};
+
+}  // namespace longhaul::harness

@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "harness/training/train_run.hpp"
+#include "report/record_file.hpp"
+#include "report/tables.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Above this share of ops that took longer than modelled a paced run is not one.
+constexpr double kMostOverruns = 0.01;
+constexpr double kMostLost = 1e-5;
+
+ordered_json or_nothing(const auto& value) { return value ? ordered_json(*value) : ordered_json{}; }
+
+ordered_json number_or_null(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json{};
+}
+
+ordered_json part_json(const training::DataPart& part) {
+  return {{"bytes", part.bytes}, {"sha256", part.sha256}, {"samples", part.samples}};
+}
+
+ordered_json data_json(const training::DataFacts& facts) {
+  return {{"name", facts.name},
+          {"train", part_json(facts.train)},
+          {"held_out", part_json(facts.held_out)}};
+}
+
+ordered_json points_json(const TrainCurve& curve) {
+  ordered_json points = ordered_json::array();
+  for (const TrainPoint& point : curve.points)
+    points.push_back({point.iteration, point.elapsed.count(), number_or_null(point.train_loss),
+                      number_or_null(point.validation)});
+  return points;
+}
+
+ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const TrainMethod& method) {
+  const Training& train = method.scenario.train;
+  ordered_json json{{"method", curve.method}};
+  json["settings"] = {{"method", to_string(train.compress.method)},
+                      {"keep", train.compress.keep},
+                      {"block", train.compress.block},
+                      {"values", to_string(train.compress.values)},
+                      {"index", to_string(train.compress.index)},
+                      {"exchange", to_string(train.compress.exchange)},
+                      {"share", to_string(train.compress.share)},
+                      {"feedback", train.compress.feedback},
+                      {"staleness", train.staleness},
+                      {"serve", to_string(train.serve)},
+                      {"optimizer", to_string(method.optimizer.rule)},
+                      {"lazy", to_string(method.optimizer.lazy)}};
+  json["seed"] = curve.seed;
+  json["learning_rate"] = curve.learning_rate;
+  json["kind"] = curve.is_composed ? "composed" : "measured";
+  json["points"] = points_json(curve);
+  json["losses"] = ordered_json::array();
+  for (const double loss : curve.losses) json["losses"].push_back(number_or_null(loss));
+  json["iterations_to_target"] = or_nothing(curve.iterations_to_target);
+  json["time_to_target_ns"] =
+      curve.time_to_target ? ordered_json(curve.time_to_target->count()) : ordered_json{};
+  json["search_cost_ns"] = run.search_cost(curve.method).count();
+  json["period_ns"] = curve.period.count();
+  json["predicted_period_ns"] =
+      curve.predicted_period ? ordered_json(curve.predicted_period->count()) : ordered_json{};
+  json["fresh_share"] = or_nothing(curve.fresh_share);
+  json["predicted_fresh_share"] = or_nothing(curve.predicted_fresh_share);
+  json["sent"] = {{"payload_bytes", curve.payload_bytes}};
+  json["wan"] = {{"payload_bytes", curve.wan_payload_bytes},
+                 {"nominal_bytes", curve.wan_nominal_bytes}};
+  json["versions"] = curve.versions;
+  json["mass"] = {{"lost_relative", or_nothing(curve.lost_relative)}};
+  json["replay"] = ordered_json{};
+  if (curve.replay)
+    json["replay"] = {{"equal", curve.replay->equal},
+                      {"losses_equal", curve.replay->losses_equal},
+                      {"largest_difference", curve.replay->largest_difference}};
+  json["pace"] = {{"ops", curve.ops}, {"longer", curve.overran}};
+  json["messages"] = curve.checks.messages;
+  json["blocks"] = curve.checks.blocks;
+  json["check"] = curve.checks.wrong() == 0 ? "ok" : "wrong";
+  return json;
+}
+
+std::string time_text(const ordered_json& ns) {
+  return ns.is_null() ? "-" : to_text(Duration{ns.get<std::int64_t>()});
+}
+
+}  // namespace
+
+ordered_json train_record(const std::vector<TrainMethod>& methods, const TrainRun& run,
+                          const TrainOptions& options, const TrainSettings& settings,
+                          const nlohmann::json& environment) {
+  const Scenario& scenario = methods.front().scenario;
+  ordered_json record = report::record_header(
+      {.benchmark = "bench_train", .numbers = "measured", .command_line = options.command_line});
+  record["scenario"] = scenario.name;
+  record["scenario_text"] = scenario.text;
+  record["schedule"] = options.schedule;
+  record["ranks"] = scenario.ranks();
+  record["emulate"] = options.emulate;
+  record["paced"] = settings.pace == device::Pace::modelled;
+  record["stands_for"] =
+      scenario.train.stands_for.empty() ? ordered_json{} : ordered_json(scenario.train.stands_for);
+  record["environment"] = environment;
+  ordered_json train;
+  train["data"] = data_json(run.data);
+  train["target"] = ordered_json{};
+  if (settings.target)
+    train["target"] = {{"kind", to_string(settings.target->kind)},
+                       {"value", settings.target->value}};
+  train["trials"] = ordered_json::array();
+  for (const TrainTrial& trial : run.trials)
+    train["trials"].push_back({{"method", trial.method},
+                               {"learning_rate", trial.learning_rate},
+                               {"validation", number_or_null(trial.validation)},
+                               {"took_ns", trial.took.count()}});
+  train["curves"] = ordered_json::array();
+  for (const TrainCurve& curve : run.curves) {
+    const auto method = std::ranges::find(methods, curve.method, &TrainMethod::name);
+    train["curves"].push_back(curve_json(curve, run, *method));
+  }
+  record["train"] = std::move(train);
+  return record;
+}
+
+std::string why_not_right(const TrainRun& run) {
+  for (const TrainCurve& curve : run.curves) {
+    const std::string which = fmt::format("{}, seed {}", curve.method, curve.seed);
+    if (curve.checks.wrong() > 0)
+      return fmt::format("{}: {} messages or ops were wrong", which, curve.checks.wrong());
+    if (curve.lost_relative && !(*curve.lost_relative <= kMostLost))
+      return fmt::format("{}: {:.2g} of the gradients was lost (at most {:.0e})", which,
+                         *curve.lost_relative, kMostLost);
+    if (curve.replay && !curve.replay->equal)
+      return fmt::format("{}: one rank gets other numbers ({:.2g} apart)", which,
+                         curve.replay->largest_difference);
+  }
+  return {};
+}
+
+std::string train_text(const ordered_json& record) {
+  const ordered_json& train = record["train"];
+  Table table{{{"method", Align::left},
+               {"seed"},
+               {"rate"},
+               {"validation"},
+               {"updates to target"},
+               {"time to target"},
+               {"update"},
+               {"predicted"},
+               {"fresh"},
+               {"WAN an update"},
+               {"lost"},
+               {"replay"}}};
+  const ordered_json& curves = train["curves"];
+  for (const ordered_json& curve : curves) {
+    const ordered_json none;
+    const ordered_json& points = curve["points"];
+    const ordered_json& validation = points.empty() ? none : points.back()[3];
+    const ordered_json &to = curve["iterations_to_target"], &lost = curve["mass"]["lost_relative"],
+                       &fresh = curve["fresh_share"], &replay = curve["replay"];
+    table.add_row({curve["method"].get<std::string>(), std::to_string(curve["seed"].get<int>()),
+                   fmt::format("{:g}", curve["learning_rate"].get<double>()),
+                   validation.is_null() ? (points.empty() ? "-" : "diverged")
+                                        : fmt::format("{:.3f}", validation.get<double>()),
+                   to.is_null() ? "-" : std::to_string(to.get<int>()),
+                   time_text(curve["time_to_target_ns"]), time_text(curve["period_ns"]),
+                   time_text(curve["predicted_period_ns"]),
+                   fresh.is_null() ? "-" : report::percent_text(fresh.get<double>()) + "%",
+                   to_text(Bytes{curve["wan"]["payload_bytes"].get<std::int64_t>() /
+                                 std::max<std::int64_t>(1, std::ssize(curve["losses"]))}),
+                   lost.is_null() ? "-" : fmt::format("{:.1e}", lost.get<double>()),
+                   replay.is_null() ? "-" : (replay["equal"].get<bool>() ? "equal" : "differs")});
+  }
+  std::string text =
+      fmt::format("{}: {} on {}{}\n\n{}", record["scenario"].get<std::string>(),
+                  record["schedule"].get<std::string>(), train["data"]["name"].get<std::string>(),
+                  record["stands_for"].is_null()
+                      ? std::string{}
+                      : " (a stand-in for " + record["stands_for"].get<std::string>() + ")",
+                  table.text());
+  for (const ordered_json& curve : curves) {
+    const double ops = curve["pace"]["ops"].get<double>();
+    const double longer = curve["pace"]["longer"].get<double>();
+    if (record["paced"].get<bool>() && longer > kMostOverruns * ops)
+      text += fmt::format("{}: not faithful: {:.1f}% of the ops took longer than modelled\n",
+                          curve["method"].get<std::string>(), 100 * longer / ops);
+  }
+  return text;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,132 @@
+#include "harness/training/train_replay.hpp"
+
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "nn/cpu/cpu_tensor_ops.hpp"
+#include "training/model_layout.hpp"
+#include "training/replay/replay.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+/// Relative to the largest number of a part, as losses of stale runs are.
+constexpr double kMostApart = 1e-5;
+
+/// Of each replica: where it is, which is the same pattern for all of its stages.
+std::vector<int> sites_of_replicas(const TrainRank& rank) {
+  std::vector<int> sites;
+  for (const DeviceId device : rank.schedule().device_ids()) {
+    std::vector<int> of_device;
+    std::map<DatacenterId, int> number;
+    for (const ReplicaId replica : rank.plan().replica_ids()) {
+      const DatacenterId site =
+          rank.scenario().datacenter_of(rank.scenario().rank(replica, device, 0));
+      number.try_emplace(site, static_cast<int>(number.size()));
+      of_device.push_back(number.at(site));
+    }
+    if (!sites.empty() && sites != of_device)
+      fail(
+          "--replay: stages of {} are divided over sites in different ways (the replay knows one). "
+          "Leave it out.",
+          rank.scenario().name);
+    sites = of_device;
+  }
+  return sites;
+}
+
+training::StepRule rule_of(const compress::OptimizerSettings& settings, double learning_rate) {
+  training::StepRule rule;
+  rule.kind = from_string<training::StepKind>(to_string(settings.rule)).value();
+  rule.lazy = from_string<training::LazySteps>(to_string(settings.lazy)).value();
+  rule.learning_rate = static_cast<float>(learning_rate);
+  rule.momentum = settings.momentum;
+  rule.beta1 = settings.beta1;
+  rule.beta2 = settings.beta2;
+  rule.epsilon = settings.epsilon;
+  rule.weight_decay = settings.weight_decay;
+  return rule;
+}
+
+/// The largest difference, relative to the largest number of each part.
+double apart(std::span<const float> ones, std::span<const float> others,
+             std::span<const training::ReplicaWork::Range> parts) {
+  double most = 0;
+  for (const auto& [first, count] : parts) {
+    double largest = 0, difference = 0;
+    for (std::size_t i = first; i < first + count; ++i) {
+      largest = std::max(largest, std::fabs(static_cast<double>(ones[i])));
+      difference = std::max(
+          difference, std::fabs(static_cast<double>(ones[i]) - static_cast<double>(others[i])));
+    }
+    if (difference > 0) most = std::max(most, largest > 0 ? difference / largest : 1);
+  }
+  return most;
+}
+
+/// This rank's numbers that wait to be sent; zeros where nothing does.
+std::vector<float> residual_of(const training::ReplicaWork& work) {
+  std::vector<float> all = work.weights();
+  std::ranges::fill(all, 0.0F);
+  for (std::size_t p = 0; p < work.ranges().size(); ++p)
+    std::ranges::copy(work.method(p).residual(),
+                      all.begin() + static_cast<std::ptrdiff_t>(work.ranges()[p].first));
+  return all;
+}
+
+training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& request,
+                               const TrainCurve& curve) {
+  training::ReplayInput input;
+  input.shape = training::model_shape(rank.scenario());
+  input.seed = rank.scenario().run.seed;
+  input.batches = rank.samples().batches();
+  input.microbatches = rank.scenario().parallel.microbatches;
+  input.text = rank.samples().text(request.data);
+  input.compress = rank.scenario().train.compress;
+  input.step = rule_of(request.method->optimizer, request.learning_rate);
+  input.staleness = rank.scenario().train.staleness;
+  input.targets = rank.targets();
+  input.iterations = request.iterations;
+  if (!curve.versions.empty())
+    input.version = [&curve](int iteration, ReplicaId replica, int part) {
+      return iteration - curve.versions[to_size(iteration)][index(replica)][to_size(part)];
+    };
+  return input;
+}
+
+}  // namespace
+
+std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const TrainRank& rank,
+                                         const TrainRequest& request, const WholeModel& whole,
+                                         const TrainCurve& curve) {
+  const std::vector<training::ReplicaWork::Range> parts = whole.parts();
+  const std::vector<float> weights = whole.join<float>(rank.work().weights(), ReplicaId{0});
+  std::vector<std::vector<float>> residuals;
+  const std::vector<float> mine = residual_of(rank.work());
+  for (const ReplicaId replica : rank.plan().replica_ids())
+    residuals.push_back(whole.join<float>(mine, replica));
+  const std::vector<int> sites = sites_of_replicas(rank);
+  if (!ranks.is_first()) return std::nullopt;
+  training::ReplayInput input = input_of(rank, request, curve);
+  input.site_of_replica = sites;
+  for (const auto& [first, count] : parts) input.parts.push_back({first, count});
+  const auto math = nn::make_cpu_math();
+  const training::Replayed again = training::replay(*math, input);
+  ReplayResult result;
+  result.largest_difference = apart(weights, again.weights, parts);
+  for (std::size_t r = 0; r < residuals.size(); ++r)
+    result.largest_difference =
+        std::max(result.largest_difference, apart(residuals[r], again.residuals[r], parts));
+  result.losses_equal = again.loss == curve.losses;
+  for (std::size_t i = 0; i < again.loss.size(); ++i)
+    result.largest_difference =
+        std::max(result.largest_difference,
+                 std::fabs(again.loss[i] - curve.losses[i]) / std::fabs(again.loss[i]));
+  // Versions are told, so that stale runs lose no bit either; what is asked of them is less.
+  result.equal = result.largest_difference <= kMostApart &&
+                 (result.losses_equal || rank.scenario().train.staleness > 0);
+  return result;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "harness/training/train_curve.hpp"
+
+namespace longhaul::harness {
+
+/// One learning rate of a method, tried on seed 0.
+struct TrainTrial {
+  std::string method;
+  double learning_rate = 0;
+  double validation = 0;  ///< at the end; infinite where it did not end
+  Duration took{};
+};
+
+/// What all ranks did; curves and trials are on rank 0.
+struct TrainRun {
+  training::DataFacts data;
+  std::vector<TrainTrial> trials;
+  std::vector<TrainCurve> curves;
+
+  /// Of the trials of a method.
+  [[nodiscard]] Duration search_cost(const std::string& method) const;
+};
+
+/// Throws Error, which says what to change, where these ranks cannot train the scenario's model.
+void check_can_train(const Scenario& scenario, int ranks);
+/// Throws Error where there is no such data, or none that fits the model.
+void check_data(const std::string& data, const Scenario& scenario);
+
+/// Collective: of each method the trials, where there are several learning rates, and then a curve
+/// of each seed at the best of them. `done` hears of each run that is over.
+[[nodiscard]] TrainRun run_training(engine::Ranks& ranks, const std::vector<TrainMethod>& methods,
+                                    const std::string& schedule, const TrainSettings& settings,
+                                    const std::string& data, const comm::ClockOffset& clock,
+                                    const std::function<void(const std::string&)>& done);
+
+/// record.json: docs/training.md.
+[[nodiscard]] nlohmann::ordered_json train_record(const std::vector<TrainMethod>& methods,
+                                                  const TrainRun& run, const TrainOptions& options,
+                                                  const TrainSettings& settings,
+                                                  const nlohmann::json& environment);
+/// The same for people.
+[[nodiscard]] std::string train_text(const nlohmann::ordered_json& record);
+/// Empty where nothing was lost and every replay agrees; otherwise a line.
+[[nodiscard]] std::string why_not_right(const TrainRun& run);
+
+}  // namespace longhaul::harness
