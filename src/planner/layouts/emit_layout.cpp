@@ -38,7 +38,7 @@ std::string rate_text(Bandwidth rate) {
 }
 
 /// A text of TOML in quotes.
-std::string quoted(std::string_view text) {
+std::string toml_text(std::string_view text) {
   std::string quotes = "\"";
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
@@ -100,12 +100,12 @@ private:
     line("# Of a rank; tensor-parallel collectives are part of its blocks. `optimizer` is what");
     line("# follows the last backward: gradients summed over the replicas, the embedding's, the");
     line("# step. Selective recomputation is part of the backward.");
-    line("[scenario]\nname = {}\n", quoted(name));
+    line("[scenario]\nname = {}\n", toml_text(name));
   }
 
   void add_model() {
     const bool has_table = row_.vocabulary > 1;
-    line("[model]\nname = {}", quoted(row_.model));
+    line("[model]\nname = {}", toml_text(row_.model));
     line("layers = {}", row_.layers + (has_table ? 2 : 0));
     line("hidden = {}\nintermediate = {}\nheads = {}\nkv_heads = {}", row_.hidden,
          row_.intermediate, row_.heads, row_.kv_heads);
@@ -214,7 +214,7 @@ private:
     if (choice_.split == SiteSplit::replicas && choice_.sites.size() > 1)
       return add_replica_places(runs);
     for (const StageRun& run : runs)
-      line("[[datacenter]]\nname = {}\nstages = \"{}-{}\"\n", quoted(run.name), run.first,
+      line("[[datacenter]]\nname = {}\nstages = \"{}-{}\"\n", toml_text(run.name), run.first,
            run.last);
     add_links(runs);
   }
@@ -231,7 +231,7 @@ private:
         here[k].name = here.size() > 1 ? fmt::format("{}-{}", site, k) : site;
       for (const StageRun& run : here)
         line("[[datacenter]]\nname = {}\nstages = \"{}-{}\"\nreplicas = \"{}-{}\"\n",
-             quoted(run.name), run.first, run.last, first, first + parts[i] - 1);
+             toml_text(run.name), run.first, run.last, first, first + parts[i] - 1);
       add_links(here);
       first += parts[i];
     }
@@ -259,9 +259,10 @@ private:
            rate_text(border.rate));
     };
     if (there == back)
-      return add(fmt::format("between = [{}, {}]", quoted(place), quoted(other_place)), there);
-    add(fmt::format("from = {}\nto = {}", quoted(place), quoted(other_place)), there);
-    add(fmt::format("from = {}\nto = {}", quoted(other_place), quoted(place)), back);
+      return add(fmt::format("between = [{}, {}]", toml_text(place), toml_text(other_place)),
+                 there);
+    add(fmt::format("from = {}\nto = {}", toml_text(place), toml_text(other_place)), there);
+    add(fmt::format("from = {}\nto = {}", toml_text(other_place), toml_text(place)), back);
   }
 
   const LayoutProblem& problem_;
