@@ -14,7 +14,7 @@ using ::testing::Each;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
-constexpr nn::ModelShape kShape{.sequence = 64, .vocabulary = 17};
+constexpr nn::ModelShape kImageShape{.sequence = 64, .vocabulary = 17};
 
 /// Row r: pixels (r + column) % 17, class r % 10.
 std::string table(int rows, const std::string& end = "\n") {
@@ -45,7 +45,7 @@ protected:
 
 TEST_F(DigitsData, SaysWhatItIs) {
   const std::string file = write("table.csv", table(400));
-  const DataFacts facts = open_data("digits:" + file, kShape, 1)->facts();
+  const DataFacts facts = open_data("digits:" + file, kImageShape, 1)->facts();
   EXPECT_EQ(facts.name, "digits:" + file);
   EXPECT_EQ(facts.vocabulary, 17);
   EXPECT_EQ(facts.classes, 10);
@@ -58,7 +58,7 @@ TEST_F(DigitsData, SaysWhatItIs) {
 }
 
 TEST_F(DigitsData, PredictsTheClassAtTheLastPixelAlone) {
-  const auto data = open_data("digits:" + write("table.csv", table(400)), kShape, 1);
+  const auto data = open_data("digits:" + write("table.csv", table(400)), kImageShape, 1);
   std::set<std::pair<std::int32_t, std::int32_t>> seen;  // first pixel and class: r % 170
   const nn::MicrobatchText epoch = data->samples(0, 40);
   ASSERT_EQ(epoch.tokens.size(), 40U * 64);
@@ -78,7 +78,7 @@ TEST_F(DigitsData, PredictsTheClassAtTheLastPixelAlone) {
 }
 
 TEST_F(DigitsData, HoldsOutTheLastRows) {
-  const auto data = open_data("digits:" + write("table.csv", table(361)), kShape, 1);
+  const auto data = open_data("digits:" + write("table.csv", table(361)), kImageShape, 1);
   EXPECT_EQ(data->samples(0, 3).targets[127], 0);  // the only row, three times
   const auto held_out = data->held_out(100, 1000);
   ASSERT_EQ(held_out.size(), 4U);
@@ -91,7 +91,7 @@ TEST_F(DigitsData, HoldsOutTheLastRows) {
 TEST_F(DigitsData, TakesNumbersAsOtherProgramsWriteThem) {
   std::string csv = table(361, "\r\n") + "\r\n";
   csv.replace(0, 3, "0.0,1e0");  // 0,1
-  const auto data = open_data("digits:" + write("table.csv", csv), kShape, 1);
+  const auto data = open_data("digits:" + write("table.csv", csv), kImageShape, 1);
   EXPECT_EQ(data->facts().train.sha256, sha256(packed(0, 1)));
 }
 
