@@ -10,9 +10,7 @@ namespace {
 
 /// Numbers that are kept or left out together.
 int block_of(const GradientCompression& compress) {
-  const bool blocks =
-      compress.method == CompressMethod::block || compress.method == CompressMethod::threshold;
-  return blocks ? compress.block : 1;
+  return compress.method == CompressMethod::topk ? 1 : compress.block;
 }
 
 std::int64_t bytes_of_value(const GradientCompression& compress) {

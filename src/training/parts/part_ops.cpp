@@ -57,7 +57,7 @@ PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& sce
   add_messages(plan, ops);
 }
 
-/// Sums go in the order of replicas, or of sites, on every rank alike.
+/// Sums go in the order of replicas, or of sites, the same on every rank.
 void PartOps::order_sums(PlannedPart& part) const {
   std::map<int, int> by_member;  // whose set, or whose site's: the message that brings it here
   const auto origin = [&](const plan::SetMessage& message) {

@@ -13,6 +13,9 @@ TEST(SetSize, KeepsWholeBlocks) {
   EXPECT_EQ(numbers_kept(compress, 16'000, 100), 16) << "one block at least";
   compress.share = KeptShare::each;
   EXPECT_EQ(numbers_kept(compress, 16'000, 4), 160);
+  compress.method = CompressMethod::randomk;
+  EXPECT_EQ(numbers_kept(compress, 16'000, 100), 160) << "whole blocks are drawn";
+  EXPECT_EQ(numbers_kept(compress, 15, 1), 15);
   compress.method = CompressMethod::topk;
   EXPECT_EQ(numbers_kept(compress, 16'099, 4), 160);
   EXPECT_EQ(numbers_kept(compress, 3, 1), 1);

@@ -69,7 +69,7 @@ std::vector<SetPayload> as_sets(const std::vector<std::vector<std::byte>>& paylo
   return sets;
 }
 
-/// One step of `members` members, all alike: weights of the first.
+/// One step of `members` members with equal weights: those of the first.
 std::vector<float> weights_after(const GradientCompression& compress, int members, int steps) {
   const PartPlace place{1000, members, 1, 0};
   std::vector<std::unique_ptr<PartMethod>> methods;
