@@ -185,7 +185,7 @@ std::string train_text(const ordered_json& record) {
                   record["schedule"].get<std::string>(), train["data"]["name"].get<std::string>(),
                   record["stands_for"].is_null()
                       ? std::string{}
-                      : " (a stand-in for " + record["stands_for"].get<std::string>() + ")",
+                      : " (stands for " + record["stands_for"].get<std::string>() + ")",
                   table.text());
   for (const ordered_json& curve : curves) {
     const double ops = curve["pace"]["ops"].get<double>();
