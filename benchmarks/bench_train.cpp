@@ -8,7 +8,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
-#include "harness/training/train_run.hpp"
+#include "harness/training/train_progress.hpp"
 #include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
 
@@ -65,7 +65,6 @@ void make_tiny(TrainOptions& options) {
 Scenario read_scenario(const engine::Ranks& ranks, const TrainOptions& options) {
   const std::string text = harness::on_rank0(ranks.world(), [&]() -> std::string {
     if (options.check) return kTiny;
-    if (!options.out.empty()) harness::require_free(options.out);
     return scenario::load_scenario(options.scenario, options.overrides).text;
   });
   Scenario scenario;
@@ -80,28 +79,32 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   engine::Ranks ranks{{settings.deadline}};
   const Scenario scenario = read_scenario(ranks, options);
   if (!settings.target) settings.target = scenario.train.target;
-  std::vector<harness::TrainMethod> methods;
+  harness::TrainPlan plan{{}, options.schedule, options.data, {}, nullptr, {}};
   harness::collectively([&] {
-    methods = harness::train_methods(options.methods, scenario, settings.optimizer);
-    harness::check_data(options.data, methods.front().scenario);
+    plan.methods = harness::train_methods(options.methods, scenario, settings.optimizer);
+    harness::check_data(options.data, scenario);
   });
+  std::optional<harness::TrainProgress> kept;
+  if (!options.out.empty())
+    kept.emplace(ranks.world(), options.out, options.resume, harness::asked_of(options, scenario));
   harness::Environment environment{ranks, options.command_line};
+  plan.clock = environment.clock();
+  plan.progress = kept ? &*kept : nullptr;
   std::optional<Progress> progress;
   const std::size_t trials =
       settings.learning_rates.size() > 1 ? settings.learning_rates.size() : 0;
   if (ranks.is_first())
     progress.emplace("bench_train",
-                     static_cast<int>(methods.size() * (trials + settings.seeds.size())));
+                     static_cast<int>(plan.methods.size() * (trials + settings.seeds.size())));
   int done = 0;
-  const harness::TrainRun result =
-      harness::run_training(ranks, methods, options.schedule, settings, options.data,
-                            environment.clock(), [&](const std::string& what) {
-                              environment.watch_load();
-                              if (progress) progress->update(++done, what);
-                            });
+  plan.done = [&](const std::string& what) {
+    environment.watch_load();
+    if (progress) progress->update(++done, what);
+  };
+  const harness::TrainRun result = harness::run_training(ranks, plan, settings);
   const nlohmann::json after = environment.after();
   const std::string why = harness::on_rank0(ranks.world(), [&] {
-    const auto record = harness::train_record(methods, result, options, settings, after);
+    const auto record = harness::train_record(plan.methods, result, options, settings, after);
     if (!options.out.empty())
       harness::write_new_file(options.out / "record.json", report::json_text(record));
     fmt::print("{}", options.json ? report::json_text(record) : harness::train_text(record));
@@ -109,6 +112,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
     if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);
     return wrong;
   });
+  if (kept) kept->forget();
   ranks.host_ranks().mine().phase = comm::Phase::finished;
   return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
 }

@@ -17,7 +17,8 @@ StreamDevice::~StreamDevice() {
 }
 
 void StreamDevice::start(OpId op, TimePoint begin, Duration duration) {
-  Job job{op, iterations_[op]++, -1, begin, duration, {}, nullptr};
+  Job job{op,     iterations_.try_emplace(op, first_).first->second++, -1, begin, duration, {},
+          nullptr};
   if (const auto told = versions_.find(op); told != versions_.end()) {
     job.version = told->second;
     versions_.erase(told);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "comm/group/host_ranks.hpp"
@@ -31,11 +32,17 @@ public:
   [[nodiscard]] std::optional<engine::FinishedBlock> finished(TimePoint at) override;
   [[nodiscard]] TimePoint next_event() const override;
 
-  /// Ops with a time of their plan that have ended, and those of them whose work took longer.
+  /// Ops with a time of their plan that have ended since the last call, and those of them whose
+  /// work took longer.
   struct Overruns {
     std::int64_t ops = 0, longer = 0;
   };
-  [[nodiscard]] Overruns overruns() const { return overruns_; }
+  [[nodiscard]] Overruns take_overruns() { return std::exchange(overruns_, {}); }
+  /// What is started next is of this iteration. While nothing runs.
+  void begin_at(int iteration) {
+    first_ = iteration;
+    iterations_.clear();
+  }
 
 private:
   struct Job {
@@ -52,8 +59,9 @@ private:
   engine::StreamWork& work_;
   const comm::HostRanks& host_ranks_;
   Pace pace_;
-  std::unordered_map<OpId, int> versions_;    ///< told, of ops that have not started
-  std::unordered_map<OpId, int> iterations_;  ///< by op: how often it was started
+  std::unordered_map<OpId, int> versions_;  ///< told, of ops that have not started
+  int first_ = 0;
+  std::unordered_map<OpId, int> iterations_;  ///< by op: the next one
   std::vector<Job> computed_;                 ///< their work is over, and they were not told
   Overruns overruns_;
 

@@ -1,6 +1,7 @@
 #include "compress/optimizer/sparse_optimizer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/kept_share.hpp"
 
@@ -59,6 +60,19 @@ void SparseOptimizer::step(std::span<float> weights, const SparseSet& sum, float
   if (!is_exact()) return;
   skipped_.add_step(learning_rate);
   if (held() == kMostHeld) catch_up(weights);
+}
+
+/// What skipped steps do follows from their number and rate: it is summed up again.
+void SparseOptimizer::restore(OptimizerState state, std::int64_t steps, float learning_rate) {
+  LONGHAUL_ASSERT(steps_ == 0 && state.last_step.size() == state_.last_step.size(),
+                  "{} steps were taken", steps_);
+  state_ = std::move(state);
+  steps_ = steps;
+  if (!is_exact()) return;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    skipped_.add_step(learning_rate);
+    if (held() == kMostHeld) skipped_.forget();
+  }
 }
 
 void SparseOptimizer::catch_up(std::span<float> weights) {

@@ -31,6 +31,8 @@ public:
 
   /// One step with `scale` times the sum (1 / replicas, of a sum of gradients).
   void step(std::span<float> weights, const SparseSet& sum, float learning_rate, float scale = 1);
+  /// Goes on after `steps` steps, all at one learning rate, with the state of then.
+  void restore(OptimizerState state, std::int64_t steps, float learning_rate);
   /// Exact: brings every weight and moment to the last step, as dense steps would have. Nothing of
   /// skip.
   void catch_up(std::span<float> weights);

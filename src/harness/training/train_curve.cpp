@@ -19,31 +19,32 @@ namespace {
 constexpr std::size_t kMostAccounted = 10'000'000;
 constexpr Duration kJudgingPatience = std::chrono::hours{2};
 
-/// When all ranks had the update of each iteration, since the first block; on rank 0.
-std::vector<Duration> updates_since_start(const engine::Ranks& ranks, const TrainRank& rank,
-                                          Duration offset) {
-  std::vector<std::int64_t> mine{(rank.began() + offset).count()};
-  for (const TimePoint end : rank.ends()) mine.push_back((end + offset).count());
+/// When all ranks had the update of each iteration, since the first block; on rank 0. Stretches
+/// follow each other without a gap.
+void add_elapsed(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, Duration offset,
+                 TrainCurve& curve) {
+  std::vector<std::int64_t> mine{(stretch.began + offset).count()};
+  for (const TimePoint end : stretch.ends) mine.push_back((end + offset).count());
   const auto all = gather_vectors<std::int64_t>(ranks.world(), mine);
-  std::vector<Duration> elapsed;
-  if (all.empty()) return elapsed;
+  if (all.empty()) return;
+  const Duration before = curve.elapsed.empty() ? Duration::zero() : curve.elapsed.back();
   std::int64_t began = all.front().front();
   for (const auto& one : all) began = std::min(began, one.front());
   for (std::size_t i = 1; i < all.front().size(); ++i) {
     std::int64_t last = 0;
     for (const auto& one : all) last = std::max(last, one[i]);
-    elapsed.emplace_back(last - began);
+    curve.elapsed.push_back(before + Duration{last - began});
   }
-  return elapsed;
 }
 
 /// Of each iteration, added in order of rank; on rank 0.
-std::vector<double> losses_of_all(const engine::Ranks& ranks, const TrainRank& rank) {
-  const auto all = gather_vectors<double>(ranks.world(), rank.work().losses());
-  std::vector<double> losses(all.empty() ? 0 : all.front().size());
-  for (const auto& one : all)
-    for (std::size_t i = 0; i < losses.size(); ++i) losses[i] += one[i];
-  return losses;
+void add_losses(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCurve& curve) {
+  const auto all = gather_vectors<double>(ranks.world(), stretch.losses);
+  for (std::size_t i = 0; i < (all.empty() ? 0 : all.front().size()); ++i) {
+    double loss = 0;
+    for (const auto& one : all) loss += one[i];
+    curve.losses.push_back(loss);
+  }
 }
 
 /// |gradients - sent - what waits| / |gradients|, of all replicas and numbers; on rank 0.
@@ -79,47 +80,55 @@ std::optional<double> lost_share(const engine::Ranks& ranks, const TrainRank& ra
   return size > 0 ? std::sqrt(lost / size) : 0;
 }
 
-void add_counts(engine::Ranks& ranks, const TrainRank& rank, TrainCurve& curve) {
+void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCurve& curve) {
   const auto sum = [&](std::int64_t mine) { return ranks.world().sum(mine); };
-  const training::SetDataPlane::Sent& sent = rank.sets().sent();
-  curve.payload_bytes = sum(sent.payload_bytes);
-  curve.wan_payload_bytes = sum(sent.wan_payload_bytes);
-  curve.wan_nominal_bytes = sum(sent.wan_nominal_bytes);
-  curve.ops = sum(rank.overruns().ops);
-  curve.overran = sum(rank.overruns().longer);
+  curve.payload_bytes += sum(stretch.sent.payload_bytes);
+  curve.wan_payload_bytes += sum(stretch.sent.wan_payload_bytes);
+  curve.wan_nominal_bytes += sum(stretch.sent.wan_nominal_bytes);
+  curve.ops += sum(stretch.overruns.ops);
+  curve.overran += sum(stretch.overruns.longer);
   for (auto field : {&engine::Checks::messages, &engine::Checks::blocks, &engine::Checks::lost,
                      &engine::Checks::mixed_up, &engine::Checks::corrupted,
                      &engine::Checks::out_of_order, &engine::Checks::unclaimed})
-    curve.checks.*field = sum(rank.checks().*field);
+    curve.checks.*field += sum(stretch.checks.*field);
 }
 
 /// Ages of the weights that were used, on rank 0; with one chunk a rank, parts are in the order of
 /// the model.
-void add_versions(const engine::Ranks& ranks, const TrainRank& rank, TrainCurve& curve) {
+void add_versions(const engine::Ranks& ranks, const TrainRank& rank,
+                  const TrainRank::Stretch& stretch, TrainCurve& curve) {
   if (rank.scenario().train.staleness == 0) return;
   std::vector<std::int32_t> mine;
-  for (const auto& iteration : rank.ages())
+  for (const auto& iteration : stretch.ages)
     mine.insert(mine.end(), iteration.begin(), iteration.end());
   const auto all = gather_vectors<std::int32_t>(ranks.world(), mine);
   if (all.empty()) return;
-  const auto iterations = static_cast<int>(rank.ages().size());
-  std::int64_t seen = 0, fresh = 0;
-  for (int i = 0; i < iterations; ++i) {
+  const std::size_t iterations = stretch.ages.size();
+  for (std::size_t i = 0; i < iterations; ++i) {
     auto& of_replicas = curve.versions.emplace_back();
     for (const ReplicaId replica : rank.plan().replica_ids()) {
       std::vector<int>& parts = of_replicas.emplace_back();
       for (const Rank each : ranks_of_replica(rank.plan(), replica)) {
         const std::vector<std::int32_t>& ages = all[index(each)];
-        const std::size_t of_one = ages.size() / to_size(iterations);
-        const auto begin = ages.begin() + static_cast<std::ptrdiff_t>(to_size(i) * of_one);
+        const std::size_t of_one = ages.size() / iterations;
+        const auto begin = ages.begin() + static_cast<std::ptrdiff_t>(i * of_one);
         parts.insert(parts.end(), begin, begin + static_cast<std::ptrdiff_t>(of_one));
       }
-      if (i < iterations / 2 || i > iterations - 3) continue;
+    }
+  }
+}
+
+/// Over iterations floor(N/2) to N-3, as predictions have it.
+std::optional<double> fresh_share_of(const TrainCurve& curve) {
+  const auto iterations = static_cast<int>(curve.versions.size());
+  std::int64_t seen = 0, fresh = 0;
+  for (int i = iterations / 2; i <= iterations - 3; ++i)
+    for (const std::vector<int>& parts : curve.versions[to_size(i)]) {
       seen += std::ssize(parts);
       fresh += std::ranges::count(parts, 1);
     }
-  }
-  if (seen > 0) curve.fresh_share = static_cast<double>(fresh) / static_cast<double>(seen);
+  if (seen == 0) return std::nullopt;
+  return static_cast<double>(fresh) / static_cast<double>(seen);
 }
 
 void judge(const std::optional<TrainingTarget>& target, TrainCurve& curve) {
@@ -134,52 +143,114 @@ void judge(const std::optional<TrainingTarget>& target, TrainCurve& curve) {
   }
 }
 
+/// A curve while it is run: stretch by stretch, with a checkpoint after each but the last.
+class CurveRun {
+public:
+  CurveRun(engine::Ranks& ranks, const TrainRequest& request, const TrainSettings& settings)
+      : ranks_{ranks},
+        request_{request},
+        settings_{settings},
+        rank_{ranks, request, settings},
+        whole_{ranks.world(), rank_} {
+    curve_.method = request.method->name;
+    curve_.seed = request.seed;
+    curve_.learning_rate = request.learning_rate;
+    if (ranks.is_first() && settings.compute == TrainCompute::real)
+      held_out_.emplace(*request.data, training::model_shape(rank_.scenario()), settings.held_out);
+  }
+
+  TrainCurve run() {
+    int first = load();
+    const bool keeps = request_.store != nullptr && settings_.checkpoint_every > 0;
+    while (first < request_.iterations) {
+      const int past = keeps ? std::min(request_.iterations, first + settings_.checkpoint_every)
+                             : request_.iterations;
+      rank_.run(first, past, curve_.elapsed.empty() ? Duration::zero() : curve_.elapsed.back());
+      with_patience([&] { take_stretch(first); });
+      first = past;
+      if (keeps && past < request_.iterations) save(past);
+    }
+    with_patience([this] { finish(); });
+    return std::move(curve_);
+  }
+
+private:
+  template <typename Work>
+  void with_patience(Work&& work) {
+    const Duration patience = ranks_.watchdog().patience();
+    ranks_.watchdog().set_patience(kJudgingPatience);
+    work();
+    ranks_.world().barrier();
+    ranks_.watchdog().set_patience(patience);
+  }
+
+  [[nodiscard]] int load() {
+    if (request_.store == nullptr) return 0;
+    std::vector<std::byte> state;
+    const int iterations = request_.store->load(curve_, state);
+    if (iterations == 0) return 0;
+    training::StateReader reader{state};
+    rank_.load(reader, iterations);
+    return iterations;
+  }
+  void save(int iterations) {
+    training::StateWriter writer;
+    rank_.save(writer);
+    request_.store->save(iterations, curve_, writer.bytes());
+  }
+
+  void take_stretch(int first) {
+    const TrainRank::Stretch stretch = rank_.take_stretch();
+    add_elapsed(ranks_, stretch, request_.clock.offset, curve_);
+    add_losses(ranks_, stretch, curve_);
+    add_counts(ranks_, stretch, curve_);
+    add_versions(ranks_, rank_, stretch, curve_);
+    const int every = settings_.point_every;
+    const int past = first + static_cast<int>(stretch.ends.size());
+    for (int i = (first + every) / every * every - 1; i < past; i += every) {
+      const auto kept = stretch.kept.find(i);
+      const std::vector<float> weights = whole_.join<float>(
+          kept == stretch.kept.end() ? std::span<const float>{} : kept->second, ReplicaId{0});
+      if (!held_out_) continue;
+      curve_.points.push_back(
+          {i + 1, curve_.elapsed[to_size(i)], curve_.losses[to_size(i)], held_out_->loss(weights)});
+    }
+  }
+
+  void finish() {
+    rank_.finish();
+    curve_.lost_relative = lost_share(ranks_, rank_, whole_);
+    curve_.fresh_share = fresh_share_of(curve_);
+    if (settings_.replay && settings_.compute == TrainCompute::real)
+      curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
+    if (!ranks_.is_first()) return;
+    const int half = std::max(0, request_.iterations / 2 - 1);
+    if (request_.iterations > 1)
+      curve_.period = (curve_.elapsed.back() - curve_.elapsed[to_size(half)]) /
+                      (request_.iterations - 1 - half);
+    if (settings_.engine.emulation == engine::Emulation::on) {
+      const report::StreamReport predicted =
+          report::stream_report(rank_.plan(), rank_.scenario(), request_.iterations);
+      curve_.predicted_period = predicted.period;
+      curve_.predicted_fresh_share = predicted.fresh_share;
+    }
+    judge(settings_.target, curve_);
+  }
+
+  engine::Ranks& ranks_;
+  const TrainRequest& request_;
+  const TrainSettings& settings_;
+  TrainRank rank_;
+  WholeModel whole_;
+  TrainCurve curve_;
+  std::optional<HeldOut> held_out_;  ///< on rank 0
+};
+
 }  // namespace
 
 TrainCurve run_curve(engine::Ranks& ranks, const TrainRequest& request,
                      const TrainSettings& settings) {
-  TrainRank rank{ranks, request, settings};
-  rank.run();
-  const Duration patience = ranks.watchdog().patience();
-  ranks.watchdog().set_patience(kJudgingPatience);
-  TrainCurve curve;
-  curve.method = request.method->name;
-  curve.seed = request.seed;
-  curve.learning_rate = request.learning_rate;
-  const WholeModel whole{ranks.world(), rank};
-  const std::vector<Duration> elapsed = updates_since_start(ranks, rank, request.clock.offset);
-  curve.losses = losses_of_all(ranks, rank);
-  add_counts(ranks, rank, curve);
-  add_versions(ranks, rank, curve);
-  curve.lost_relative = lost_share(ranks, rank, whole);
-  if (settings.replay && settings.compute == TrainCompute::real)
-    curve.replay = replay_curve(ranks, rank, request, whole, curve);
-  std::optional<HeldOut> held_out;
-  if (ranks.is_first() && settings.compute == TrainCompute::real)
-    held_out.emplace(*request.data, training::model_shape(rank.scenario()), settings.held_out);
-  for (int i = settings.point_every - 1; i < request.iterations; i += settings.point_every) {
-    const auto kept = rank.work().kept().find(i);
-    const std::vector<float> weights = whole.join<float>(
-        kept == rank.work().kept().end() ? std::span<const float>{} : kept->second, ReplicaId{0});
-    if (!held_out) continue;
-    curve.points.push_back(
-        {i + 1, elapsed[to_size(i)], curve.losses[to_size(i)], held_out->loss(weights)});
-  }
-  if (ranks.is_first()) {
-    const int half = std::max(0, request.iterations / 2 - 1);
-    if (request.iterations > 1)
-      curve.period = (elapsed.back() - elapsed[to_size(half)]) / (request.iterations - 1 - half);
-    if (settings.engine.emulation == engine::Emulation::on) {
-      const report::StreamReport predicted =
-          report::stream_report(rank.plan(), rank.scenario(), request.iterations);
-      curve.predicted_period = predicted.period;
-      curve.predicted_fresh_share = predicted.fresh_share;
-    }
-    judge(settings.target, curve);
-  }
-  ranks.world().barrier();
-  ranks.watchdog().set_patience(patience);
-  return curve;
+  return CurveRun{ranks, request, settings}.run();
 }
 
 TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
@@ -190,6 +261,7 @@ TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
   numbers.pace = device::Pace::real;
   TrainCurve curve = run_curve(ranks, request, numbers);
   TrainRequest timed = request;
+  timed.store = nullptr;
   timed.iterations = std::min(request.iterations, settings.compose);
   TrainSettings short_run = settings;
   short_run.replay = false;

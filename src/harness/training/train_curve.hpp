@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "comm/group/clock_sync.hpp"
@@ -32,7 +33,8 @@ struct TrainCurve {
   bool is_composed = false;  ///< see compose_curve()
   int seed = 0;
   double learning_rate = 0;
-  std::vector<double> losses;  ///< of each iteration: mean of a token
+  std::vector<double> losses;     ///< of each iteration: mean of a token
+  std::vector<Duration> elapsed;  ///< of each: when all ranks had its update, since the first block
   std::vector<TrainPoint> points;
   std::optional<int> iterations_to_target;
   std::optional<Duration> time_to_target;
@@ -49,6 +51,21 @@ struct TrainCurve {
   std::vector<std::vector<std::vector<int>>> versions;
 };
 
+/// Where a curve's checkpoints go; every call is collective.
+class CurveStore {
+public:
+  CurveStore() = default;
+  virtual ~CurveStore() = default;
+  CurveStore(const CurveStore&) = delete;
+  CurveStore& operator=(const CurveStore&) = delete;
+
+  /// The iterations that an earlier part of the run has finished of this curve, with `curve` as it
+  /// was then on rank 0 and this rank's state; 0: none.
+  [[nodiscard]] virtual int load(TrainCurve& curve, std::vector<std::byte>& state) = 0;
+  /// Replaces the one before.
+  virtual void save(int iterations, const TrainCurve& curve, std::span<const std::byte> state) = 0;
+};
+
 /// What a curve is of.
 struct TrainRequest {
   const TrainMethod* method = nullptr;
@@ -57,7 +74,8 @@ struct TrainRequest {
   double learning_rate = 0;
   int iterations = 0;
   std::shared_ptr<const training::TrainingData> data;
-  comm::ClockOffset clock;  ///< of this host's clock from rank 0's
+  comm::ClockOffset clock;      ///< of this host's clock from rank 0's
+  CurveStore* store = nullptr;  ///< nullptr: no checkpoints
 };
 
 /// Collective over as many ranks as the scenario has. Validation and replay come after the run.

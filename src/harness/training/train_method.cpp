@@ -127,6 +127,7 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
            words[0]);
     set_key(method, words[i].substr(0, sign), words[i].substr(sign + 1));
   }
+  training::check_exchange(method.scenario.train.compress);
   return method;
 }
 

@@ -75,6 +75,13 @@ void declare(Arguments& arguments, TrainOptions& options) {
       .within(0, kMostIterations);
   arguments.flag("--pace", options.pace,
                  "a block lasts as long as modelled, if that is longer than it takes");
+  arguments
+      .option("--checkpoint-every", options.checkpoint_every,
+              "iterations of a curve after which --out holds all that it depends on; 0: never")
+      .shows_default()
+      .within(0, kMostIterations);
+  arguments.flag("--resume", options.resume,
+                 "go on with the run in --out: with what was finished, from the last checkpoint");
   arguments.flag("--replay", options.replay,
                  "one rank computes each run once more, by other code, and compares");
   arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
@@ -124,6 +131,10 @@ TrainSettings settings_of(const TrainOptions& options) {
   if (settings.compose == 1) fail("--compose 1: an interval has two ends. Give 2 or more.");
   settings.pace = options.pace ? device::Pace::modelled : device::Pace::real;
   settings.replay = options.replay;
+  settings.checkpoint_every = options.checkpoint_every;
+  if (options.out.empty() && (options.resume || options.checkpoint_every > 0))
+    fail("{} needs --out (it is of a directory). Name it.",
+         options.resume ? "--resume" : "--checkpoint-every");
   settings.engine.emulation = emulation_of(options.emulate);
   settings.engine.credit = credit_of(options.credit);
   settings.engine.streams = true;

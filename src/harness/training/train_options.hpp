@@ -23,6 +23,8 @@ struct TrainOptions : SharedOptions {
   std::string emulate = "on", credit = "1ms", fault;
   int iterations = 100, points = 20, held_out = 64;
   int trial_iterations = 0;  ///< 0: a third of `iterations`
+  int checkpoint_every = 0;
+  bool resume = false;
   int compose = 0;
   std::string compute = "real";
   bool pace = false, replay = false;
@@ -48,6 +50,7 @@ struct TrainSettings {
   TrainCompute compute = TrainCompute::real;
   device::Pace pace = device::Pace::real;
   bool replay = false;
+  int checkpoint_every = 0;  ///< iterations between two checkpoints; 0: none are made
   engine::EngineOptions engine;
   Duration deadline{};
 };

@@ -1,6 +1,7 @@
 #include "harness/training/train_rank.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -85,11 +86,12 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
 
 void TrainRank::take(const engine::IterationResult& result) {
   const std::vector<training::PlannedPart>& parts = work_->part_ops().parts();
-  began_ = std::min(began_, TimePoint{result.times[index(work_->part_ops().first_block())].start});
-  ends_.push_back(result.end.seen);
-  checks_ += result.checks;
+  stretch_.began = std::min(stretch_.began,
+                            TimePoint{result.times[index(work_->part_ops().first_block())].start});
+  stretch_.ends.push_back(result.end.seen);
+  stretch_.checks += result.checks;
   if (scenario_.train.staleness == 0) return;
-  std::vector<std::int32_t>& ages = ages_.emplace_back();
+  std::vector<std::int32_t>& ages = stretch_.ages.emplace_back();
   const int late = scenario_.train.buffers == 1 ? scenario_.train.staleness : 0;
   for (const training::PlannedPart& part : parts) {
     const int version =
@@ -98,7 +100,16 @@ void TrainRank::take(const engine::IterationResult& result) {
   }
 }
 
-void TrainRank::run() {
+TrainRank::Stretch TrainRank::take_stretch() {
+  Stretch stretch = std::exchange(stretch_, {});
+  stretch.losses = work_->take_losses();
+  stretch.kept = work_->take_kept();
+  stretch.sent = sets_->take_sent();
+  if (device_) stretch.overruns = device_->take_overruns();
+  return stretch;
+}
+
+void TrainRank::run(int first, int past, Duration age) {
   const plan::Weather weather{plan_, scenario_};
   engine::EngineOptions options = settings_.engine;
   options.run = scenario_.run;
@@ -113,12 +124,13 @@ void TrainRank::run() {
     engine.emplace(plan_, ranks_, timed, options);
   const bool plays = !weather.calm() && options.emulation == engine::Emulation::on;
   const engine::PlayedWeather played{plays ? &weather : nullptr,
-                                     plays ? begin_weather(ranks_, request_.clock) : kNever};
+                                     plays ? begin_weather(ranks_, request_.clock, age) : kNever};
+  sets_->begin_at(first);
+  if (device_) device_->begin_at(first);
   engine->run_stream(
-      {request_.iterations, {}}, 0, [this](const engine::IterationResult& result) { take(result); },
+      {past, {}, first}, 0, [this](const engine::IterationResult& result) { take(result); },
       played);
   ranks_.watchdog().watch(nullptr, {});
-  if (device_) work_->finish();
 }
 
 }  // namespace longhaul::harness

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -36,26 +37,34 @@ public:
   /// `request` and `settings` outlive this.
   TrainRank(engine::Ranks& ranks, const TrainRequest& request, const TrainSettings& settings);
 
-  /// Collective.
-  void run();
+  /// Collective: iterations `first` to `past` - 1, after all before them. The weather is then so
+  /// old, as rank 0 says.
+  void run(int first, int past, Duration age);
+  void save(training::StateWriter& to) const { work_->save(to); }
+  void load(training::StateReader& from, int iterations) { work_->load(from, iterations); }
+  /// After the last one.
+  void finish() { work_->finish(); }
+
+  /// What this rank remembers of the iterations since the last call.
+  struct Stretch {
+    TimePoint began = kNever;       ///< stamps of this host's clock: its first block,
+    std::vector<TimePoint> ends{};  ///< and of each iteration its last end
+    std::vector<double> losses{};
+    std::map<int, std::vector<float>> kept{};
+    /// By iteration, then part of this rank: how old the update was that F used; 1 is fresh.
+    std::vector<std::vector<std::int32_t>> ages{};
+    engine::Checks checks;
+    training::SetDataPlane::Sent sent;
+    device::StreamDevice::Overruns overruns;  ///< nothing of blocks that are timed
+  };
+  [[nodiscard]] Stretch take_stretch();
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] const training::ReplicaWork& work() const { return *work_; }
-  [[nodiscard]] const training::SetDataPlane& sets() const { return *sets_; }
-  /// Nothing of blocks that are timed.
-  [[nodiscard]] device::StreamDevice::Overruns overruns() const {
-    return device_ ? device_->overruns() : device::StreamDevice::Overruns{};
-  }
   [[nodiscard]] const SampleOrder& samples() const { return samples_; }
   [[nodiscard]] double targets() const { return targets_; }
-  [[nodiscard]] const engine::Checks& checks() const { return checks_; }
-  /// Stamps of this host's clock: when this rank began, and of each iteration its last end.
-  [[nodiscard]] TimePoint began() const { return began_; }
-  [[nodiscard]] const std::vector<TimePoint>& ends() const { return ends_; }
-  /// By iteration, then part of this rank: how old the update was that F used; 1 is fresh.
-  [[nodiscard]] const std::vector<std::vector<std::int32_t>>& ages() const { return ages_; }
 
 private:
   void take(const engine::IterationResult& result);
@@ -74,10 +83,7 @@ private:
   std::unique_ptr<training::ReplicaWork> work_;
   std::unique_ptr<training::SetDataPlane> sets_;
   std::unique_ptr<device::StreamDevice> device_;  ///< nullptr: blocks are timed
-  engine::Checks checks_;
-  TimePoint began_ = kNever;
-  std::vector<TimePoint> ends_;
-  std::vector<std::vector<std::int32_t>> ages_;
+  Stretch stretch_;
 };
 
 }  // namespace longhaul::harness

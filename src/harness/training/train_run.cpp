@@ -3,8 +3,11 @@
 #include <cmath>
 #include <limits>
 
+#include <nlohmann/json.hpp>
+
 #include "base/index.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/training/train_progress.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::harness {
@@ -18,16 +21,17 @@ double broadcast_number(const comm::Communicator& world, double of_first) {
 /// Trials and curves of one method.
 class MethodRun {
 public:
-  MethodRun(engine::Ranks& ranks, const TrainMethod& method, const std::string& schedule,
-            const TrainSettings& settings, const std::string& data, const comm::ClockOffset& clock)
-      : ranks_{ranks}, settings_{settings}, data_{data} {
+  MethodRun(engine::Ranks& ranks, const TrainMethod& method, const TrainPlan& plan,
+            const TrainSettings& settings)
+      : ranks_{ranks}, plan_{plan}, settings_{settings} {
     request_.method = &method;
-    request_.schedule = schedule;
-    request_.clock = clock;
+    request_.schedule = plan.schedule;
+    request_.clock = plan.clock;
+    request_.store = plan.progress;
   }
 
   /// The best of the learning rates.
-  double try_rates(TrainRun& run, const std::function<void(const std::string&)>& done) {
+  double try_rates(TrainRun& run) {
     double best = settings_.learning_rates.front(), least = std::numeric_limits<double>::infinity();
     if (settings_.learning_rates.size() == 1) return best;
     TrainSettings settings = settings_;
@@ -35,35 +39,46 @@ public:
     settings.replay = false;
     settings.point_every = settings_.trial_iterations;
     for (const double rate : settings_.learning_rates) {
-      const TrainCurve curve = play(0, rate, settings_.trial_iterations, settings);
+      const TrainCurve curve = play("trial", 0, rate, settings_.trial_iterations, settings);
       if (ranks_.is_first()) {
         const TrainPoint& end = curve.points.back();
         run.trials.push_back({curve.method, rate, end.validation, end.elapsed});
         if (end.validation < least) best = rate;
         least = std::min(least, end.validation);
       }
-      done(fmt::format("{} at {}", curve.method, rate));
+      plan_.done(fmt::format("{} at {}", request_.method->name, rate));
     }
     return broadcast_number(ranks_.world(), best);
   }
 
-  TrainCurve play(int seed, double rate, int iterations, const TrainSettings& settings) {
+  TrainCurve play(const char* what, int seed, double rate, int iterations,
+                  const TrainSettings& settings) {
     request_.seed = seed;
     request_.learning_rate = rate;
     request_.iterations = iterations;
-    request_.data = training::open_data(data_, training::model_shape(request_.method->scenario),
-                                        static_cast<std::uint64_t>(seed));
+    request_.data =
+        training::open_data(plan_.data, training::model_shape(request_.method->scenario),
+                            static_cast<std::uint64_t>(seed));
+    TrainCurve curve;
+    if (plan_.progress != nullptr) {
+      plan_.progress->begin(
+          fmt::format("{} {}, seed {}, rate {}", what, request_.method->name, seed, rate));
+      if (plan_.progress->find(curve)) return curve;
+    }
     const bool composes = settings.compose > 0 && !request_.method->depends_on_links() &&
                           settings.compute == TrainCompute::real;
-    return with_watchdog(
-        ranks_, [&] { return (composes ? compose_curve : run_curve)(ranks_, request_, settings); });
+    return with_watchdog(ranks_, [&] {
+      curve = (composes ? compose_curve : run_curve)(ranks_, request_, settings);
+      if (plan_.progress != nullptr) plan_.progress->add(curve);
+      return curve;
+    });
   }
   [[nodiscard]] const training::DataFacts& facts() const { return request_.data->facts(); }
 
 private:
   engine::Ranks& ranks_;
+  const TrainPlan& plan_;
   const TrainSettings& settings_;
-  std::string data_;
   TrainRequest request_;
 };
 
@@ -95,19 +110,37 @@ Duration TrainRun::search_cost(const std::string& method) const {
   return cost;
 }
 
-TrainRun run_training(engine::Ranks& ranks, const std::vector<TrainMethod>& methods,
-                      const std::string& schedule, const TrainSettings& settings,
-                      const std::string& data, const comm::ClockOffset& clock,
-                      const std::function<void(const std::string&)>& done) {
+nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario) {
+  return {{"scenario", scenario.text},
+          {"--schedule", options.schedule},
+          {"--data", options.data},
+          {"--methods", options.methods},
+          {"--target", options.target},
+          {"--lr-grid", options.learning_rates},
+          {"--seeds", options.seeds},
+          {"--optimizer", options.optimizer},
+          {"--lazy", options.lazy},
+          {"--emulate", options.emulate},
+          {"--max-iterations", options.iterations},
+          {"--trial-iterations", options.trial_iterations},
+          {"--points", options.points},
+          {"--held-out", options.held_out},
+          {"--compose", options.compose},
+          {"--compute", options.compute},
+          {"--pace", options.pace},
+          {"--replay", options.replay}};
+}
+
+TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan, const TrainSettings& settings) {
   TrainRun run;
-  for (const TrainMethod& method : methods) {
-    MethodRun of_method{ranks, method, schedule, settings, data, clock};
-    const double rate = of_method.try_rates(run, done);
+  for (const TrainMethod& method : plan.methods) {
+    MethodRun of_method{ranks, method, plan, settings};
+    const double rate = of_method.try_rates(run);
     for (const int seed : settings.seeds) {
-      TrainCurve curve = of_method.play(seed, rate, settings.iterations, settings);
+      TrainCurve curve = of_method.play("curve", seed, rate, settings.iterations, settings);
       if (ranks.is_first()) run.curves.push_back(std::move(curve));
       run.data = of_method.facts();
-      done(fmt::format("{}, seed {}", method.name, seed));
+      plan.done(fmt::format("{}, seed {}", method.name, seed));
     }
   }
   return run;

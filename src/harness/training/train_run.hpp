@@ -33,12 +33,24 @@ void check_can_train(const Scenario& scenario, int ranks);
 /// Throws Error where there is no such data, or none that fits the model.
 void check_data(const std::string& data, const Scenario& scenario);
 
+class TrainProgress;
+
+/// What is run, and who hears of it.
+struct TrainPlan {
+  std::vector<TrainMethod> methods;
+  std::string schedule, data;
+  comm::ClockOffset clock;                       ///< of this host's clock from rank 0's
+  TrainProgress* progress = nullptr;             ///< nullptr: a run that ends early begins anew
+  std::function<void(const std::string&)> done;  ///< hears of each run that is over
+};
+
 /// Collective: of each method the trials, where there are several learning rates, and then a curve
-/// of each seed at the best of them. `done` hears of each run that is over.
-[[nodiscard]] TrainRun run_training(engine::Ranks& ranks, const std::vector<TrainMethod>& methods,
-                                    const std::string& schedule, const TrainSettings& settings,
-                                    const std::string& data, const comm::ClockOffset& clock,
-                                    const std::function<void(const std::string&)>& done);
+/// of each seed at the best of them.
+[[nodiscard]] TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan,
+                                    const TrainSettings& settings);
+
+/// All that the results depend on, for --resume.
+[[nodiscard]] nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario);
 
 /// record.json: docs/training.md.
 [[nodiscard]] nlohmann::ordered_json train_record(const std::vector<TrainMethod>& methods,

@@ -49,6 +49,20 @@ void add_up(std::vector<double>& sums, std::span<const float> numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) sums[i] += static_cast<double>(numbers[i]);
 }
 
+void save_optimizer(StateWriter& to, const compress::OptimizerState& state) {
+  to.put_all<float>(state.first);
+  to.put_all<float>(state.second);
+  to.put_all<std::uint32_t>(state.last_step);
+}
+
+compress::OptimizerState load_optimizer(StateReader& from) {
+  compress::OptimizerState state;
+  state.first = from.take_all<float>();
+  state.second = from.take_all<float>();
+  state.last_step = from.take_all<std::uint32_t>();
+  return state;
+}
+
 /// All numbers travel; nothing waits.
 class DenseMethod final : public PartMethod {
 public:
@@ -75,6 +89,16 @@ public:
                          state_);
   }
   void finish() override {}
+  void save(StateWriter& to) const override {
+    save_optimizer(to, state_);
+    to.put_all<double>(seen_);
+    to.put_all<double>(merged_);
+  }
+  void load(StateReader& from) override {
+    state_ = load_optimizer(from);
+    seen_ = from.take_all<double>();
+    merged_ = from.take_all<double>();
+  }
   std::span<const float> residual() const override { return {}; }
   std::span<const double> gradients_seen() const override {
     return format_ == compress::DenseFormat::f32 ? seen_ : std::span<const double>{};
@@ -153,6 +177,34 @@ public:
   }
   void finish() override { take_in_what_sites_left(std::numeric_limits<int>::max()); }
 
+  void save(StateWriter& to) const override {
+    to.put(own_.state());
+    to.put(site_.state());
+    save_optimizer(to, optimizer_.state());
+    to.put(optimizer_.steps());
+    to.put_all<float>(residual_);
+    to.put_all<double>(seen_);
+    to.put_all<double>(merged_);
+    to.put(static_cast<std::uint64_t>(left_.size()));
+    for (const auto& [iteration, rest] : left_) {
+      to.put(iteration);
+      to.put_all<float>(rest);
+    }
+  }
+  void load(StateReader& from) override {
+    own_ = {settings_, place_.numbers, from.take<compress::SparsifierState>()};
+    site_ = {sparse_settings(asked_, place_.sites), place_.numbers,
+             from.take<compress::SparsifierState>()};
+    compress::OptimizerState state = load_optimizer(from);
+    optimizer_.restore(std::move(state), from.take<std::int64_t>(), step_.learning_rate);
+    residual_ = from.take_all<float>();
+    seen_ = from.take_all<double>();
+    merged_ = from.take_all<double>();
+    for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
+      const int iteration = from.take<int>();
+      left_[iteration] = from.take_all<float>();
+    }
+  }
   std::span<const float> residual() const override { return residual_; }
   std::span<const double> gradients_seen() const override { return seen_; }
   std::span<const double> sums_seen() const override { return merged_; }
@@ -203,13 +255,24 @@ private:
 
 }  // namespace
 
-std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress,
-                                             const PartPlace& place, const StepSettings& step) {
-  compress::check(step.optimizer);
+void check_exchange(const GradientCompression& compress) {
   if (compress.method == CompressMethod::randomk && compress.exchange == SetExchange::sites)
     fail(
         "train.compress.method = \"randomk\" with exchange = \"sites\" (a site would draw blocks "
         "that nobody sent). Use \"ring\" or \"direct\".");
+}
+
+void PartMethod::save(StateWriter& /*to*/) const {
+  fail("this method keeps no checkpoints. Leave --checkpoint-every out.");
+}
+void PartMethod::load(StateReader& /*from*/) {
+  fail("this method keeps no checkpoints. Begin anew, in another directory.");
+}
+
+std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress,
+                                             const PartPlace& place, const StepSettings& step) {
+  compress::check(step.optimizer);
+  check_exchange(compress);
   if (!is_sparse(compress.method))
     return std::make_unique<DenseMethod>(dense_format(compress.method), place, step);
   return std::make_unique<SparseMethod>(compress, place, step);

@@ -10,6 +10,7 @@
 
 #include "compress/optimizer/optimizer_settings.hpp"
 #include "scenario/training.hpp"
+#include "training/parts/state_bytes.hpp"
 
 namespace longhaul::training {
 
@@ -42,6 +43,12 @@ public:
   /// After the last step: what a site left is in the residual.
   virtual void finish() = 0;
 
+  /// What it remembers between two iterations, for a checkpoint. Throws Error where a method keeps
+  /// none.
+  virtual void save(StateWriter& to) const;
+  /// Of a method that was made the same; instead of its first iteration.
+  virtual void load(StateReader& from);
+
   /// The most bytes that a payload can take.
   [[nodiscard]] virtual std::size_t largest_set() const = 0;
   /// What waits to be sent, of all numbers of the part; empty where nothing ever does.
@@ -65,6 +72,9 @@ struct StepSettings {
 };
 
 using MakePartMethod = std::function<std::unique_ptr<PartMethod>(const PartPlace&)>;
+
+/// Throws Error where the method's sets cannot be exchanged so.
+void check_exchange(const GradientCompression& compress);
 
 /// Of [train.compress]: all numbers, or those that a sparsifier chooses. Throws Error where its
 /// settings cannot be.

@@ -269,6 +269,46 @@ void ReplicaWork::received_set(std::size_t part, int message, int iteration, Byt
   flight(part, iteration).received[message] = std::move(payload);
 }
 
+void ReplicaWork::save(StateWriter& to) const {
+  for (const auto& part : parts_) {
+    LONGHAUL_ASSERT(part->flights.empty(), "{} iterations are under way", part->flights.size());
+    to.put_all<float>(part->weights);
+    to.put(static_cast<std::uint64_t>(part->versions.size()));
+    for (const Version& version : part->versions) {
+      to.put(version.iteration);
+      to.put_all<float>(*version.weights);
+    }
+    to.put(static_cast<std::uint64_t>(part->made.size()));
+    for (const auto& [iteration, weights] : part->made) {
+      to.put(iteration);
+      to.put_all<float>(*weights);
+    }
+    part->method->save(to);
+  }
+}
+
+void ReplicaWork::load(StateReader& from, int iterations) {
+  const auto take_weights = [&] {
+    return std::make_shared<const std::vector<float>>(from.take_all<float>());
+  };
+  for (const auto& part : parts_) {
+    part->weights = from.take_all<float>();
+    part->versions.clear();
+    for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
+      const int iteration = from.take<int>();
+      part->versions.push_back({iteration, take_weights()});
+    }
+    for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
+      const int iteration = from.take<int>();
+      part->made[iteration] = take_weights();
+    }
+    part->method->load(from);
+    part->sets.set_next(iterations);
+    part->choices.set_next(iterations);
+    part->updates.set_next(2 * iterations);
+  }
+}
+
 void ReplicaWork::finish() {
   for (const auto& part : parts_) part->method->finish();
 }

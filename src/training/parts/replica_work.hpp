@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/device.hpp"
@@ -21,6 +22,8 @@ class InTurn {
 public:
   /// Waits for its turn, runs `work`, and lets the next one through, also where it throws.
   void run(int turn, const std::function<void()>& work);
+  /// The next one. While no one waits.
+  void set_next(int turn) { next_ = turn; }
 
 private:
   std::mutex mutex_;
@@ -52,6 +55,11 @@ public:
   void run(OpId op, int iteration, int version) override;
   /// After the last iteration.
   void finish();
+  /// Between two stretches of iterations: all that the next one depends on. Throws Error where the
+  /// method keeps none.
+  void save(StateWriter& to) const;
+  /// Of the same plan and settings; `iterations` have been run.
+  void load(StateReader& from, int iterations);
 
   // For the data plane, on the engine's thread.
   using Bytes = std::shared_ptr<std::vector<std::byte>>;
@@ -68,16 +76,17 @@ public:
 
   // After the stream.
   [[nodiscard]] const ChunkBlocks::Chunks& chunks() const { return blocks_.chunks(); }
-  /// This rank's part of the loss of each iteration.
-  [[nodiscard]] const std::vector<double>& losses() const { return losses_; }
+  /// This rank's part of the loss of each iteration since the last call.
+  [[nodiscard]] std::vector<double> take_losses() { return std::exchange(losses_, {}); }
   /// Of each part: its numbers among those of the rank's chunks, one chunk after the other.
   struct Range {
     std::size_t first = 0, count = 0;
   };
   [[nodiscard]] const std::vector<Range>& ranges() const { return ranges_; }
-  /// After the last update, and after updates that are kept: by iteration. All numbers of the rank.
+  /// After the last update. All numbers of the rank.
   [[nodiscard]] std::vector<float> weights() const;
-  [[nodiscard]] const std::map<int, std::vector<float>>& kept() const { return kept_; }
+  /// After updates that are kept, since the last call: by iteration.
+  [[nodiscard]] std::map<int, std::vector<float>> take_kept() { return std::exchange(kept_, {}); }
   [[nodiscard]] const PartMethod& method(std::size_t part) const { return *parts_[part]->method; }
 
 private:

@@ -33,14 +33,18 @@ std::vector<std::byte> without_last(std::span<const std::byte> payload) {
 
 void SetDataPlane::begin_iteration(std::uint32_t run, int /*iteration*/) {
   run_ = run;
-  iterations_.clear();
+  for (auto& [op, next] : iterations_) next = first_;
+}
+
+int SetDataPlane::next_iteration(OpId op) {
+  return iterations_.try_emplace(op, first_).first->second++;
 }
 
 engine::Payload SetDataPlane::make(OpId send) {
   const Op& op = plan_.op(send);
   const PartOps::MessageOf* const set = work_.part_ops().message_of(send);
   if (set == nullptr) return work_.blocks().tensors().piece_of(tensor_key(op), op.piece, op.pieces);
-  ReplicaWork::Bytes bytes = work_.sent_set(set->part, set->message, iterations_[send]++);
+  ReplicaWork::Bytes bytes = work_.sent_set(set->part, set->message, next_iteration(send));
   const auto size = static_cast<std::int64_t>(bytes->size());
   ++sent_.messages;
   sent_.payload_bytes += size;
@@ -59,7 +63,7 @@ engine::Payload SetDataPlane::room(OpId recv) {
                                             "room for the message of " + to_text(op.block()));
   auto room = std::make_shared<Room>();
   room->bytes.resize(work_.largest_set(set->part));
-  room->iteration = iterations_[recv]++;
+  room->iteration = next_iteration(recv);
   return {room->bytes, room};
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "engine/payloads/data_plane.hpp"
 #include "training/parts/replica_work.hpp"
@@ -15,6 +16,8 @@ public:
   /// Both outlive this.
   SetDataPlane(const Plan& plan, ReplicaWork& work) : plan_{plan}, work_{work} {}
 
+  /// The next run begins with this iteration.
+  void begin_at(int iteration) { first_ = iteration; }
   void begin_iteration(std::uint32_t run, int iteration) override;
   [[nodiscard]] engine::Payload make(OpId send) override;
   [[nodiscard]] engine::Payload room(OpId recv) override;
@@ -26,12 +29,13 @@ public:
   [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 
-  /// Of sets, by this rank since the start.
+  /// Of sets, by this rank.
   struct Sent {
     std::int64_t messages = 0, payload_bytes = 0;
     std::int64_t wan_payload_bytes = 0, wan_nominal_bytes = 0;
   };
-  [[nodiscard]] const Sent& sent() const { return sent_; }
+  /// Since the last call.
+  [[nodiscard]] Sent take_sent() { return std::exchange(sent_, {}); }
 
 private:
   struct Room {
@@ -39,9 +43,12 @@ private:
     int iteration = 0;
   };
 
+  [[nodiscard]] int next_iteration(OpId op);
+
   const Plan& plan_;
   ReplicaWork& work_;
-  std::unordered_map<OpId, int> iterations_;  ///< how often a send was made, or room asked for
+  int first_ = 0;
+  std::unordered_map<OpId, int> iterations_;  ///< the next one of a send or receive
   std::uint32_t run_ = 0;
   Sent sent_;
 };

@@ -1,0 +1,216 @@
+#include "harness/training/train_progress.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <utility>
+
+#include "base/text_file.hpp"
+#include "harness/options/run_files.hpp"
+#include "harness/ranks/main.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+constexpr const char* kFile = "progress.json";
+
+/// Whole or not at all: a new file in the place of the old one.
+void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes) {
+  const std::filesystem::path made = file.string() + ".new";
+  std::ofstream out{made, std::ios::binary | std::ios::trunc};
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  std::error_code problem;
+  if (out) std::filesystem::rename(made, file, problem);
+  if (!out || problem) {
+    std::filesystem::remove(made, problem);
+    fail("cannot write {} (is the disk full?). The checkpoint before it is still there.",
+         file.string());
+  }
+}
+
+std::vector<std::int64_t> counts_of(const std::vector<Duration>& times) {
+  std::vector<std::int64_t> counts;
+  for (const Duration time : times) counts.push_back(time.count());
+  return counts;
+}
+
+}  // namespace
+
+nlohmann::ordered_json curve_state(const TrainCurve& curve) {
+  nlohmann::ordered_json json{{"method", curve.method},
+                              {"composed", curve.is_composed},
+                              {"seed", curve.seed},
+                              {"learning_rate", curve.learning_rate},
+                              {"losses", curve.losses},
+                              {"elapsed", counts_of(curve.elapsed)},
+                              {"period", curve.period.count()},
+                              {"payload", curve.payload_bytes},
+                              {"wan_payload", curve.wan_payload_bytes},
+                              {"wan_nominal", curve.wan_nominal_bytes},
+                              {"ops", curve.ops},
+                              {"overran", curve.overran},
+                              {"messages", curve.checks.messages},
+                              {"blocks", curve.checks.blocks},
+                              {"corrupted", curve.checks.wrong()},
+                              {"versions", curve.versions}};
+  const auto add = [&](const char* key, const auto& value) {
+    if (value) json[key] = *value;
+  };
+  add("lost", curve.lost_relative);
+  add("fresh", curve.fresh_share);
+  add("predicted_fresh", curve.predicted_fresh_share);
+  if (curve.predicted_period) json["predicted_period"] = curve.predicted_period->count();
+  add("iterations_to_target", curve.iterations_to_target);
+  if (curve.time_to_target) json["time_to_target"] = curve.time_to_target->count();
+  if (curve.replay)
+    json["replay"] = {curve.replay->equal, curve.replay->losses_equal,
+                      curve.replay->largest_difference};
+  json["points"] = nlohmann::ordered_json::array();
+  for (const TrainPoint& point : curve.points)
+    json["points"].push_back(
+        {point.iteration, point.elapsed.count(), point.train_loss, point.validation});
+  return json;
+}
+
+TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
+  TrainCurve curve;
+  const auto take = [&](const char* key, auto& value) { json.at(key).get_to(value); };
+  const auto number_of = [](const nlohmann::ordered_json& value) {  // JSON knows no infinity
+    return value.is_null() ? std::nan("") : value.get<double>();
+  };
+  take("method", curve.method);
+  take("composed", curve.is_composed);
+  take("seed", curve.seed);
+  take("learning_rate", curve.learning_rate);
+  const nlohmann::ordered_json& losses = json.at("losses");
+  for (const auto& loss : losses) curve.losses.push_back(number_of(loss));
+  for (const auto ns : json.at("elapsed").get<std::vector<std::int64_t>>())
+    curve.elapsed.emplace_back(ns);
+  curve.period = Duration{json.at("period").get<std::int64_t>()};
+  take("payload", curve.payload_bytes);
+  take("wan_payload", curve.wan_payload_bytes);
+  take("wan_nominal", curve.wan_nominal_bytes);
+  take("ops", curve.ops);
+  take("overran", curve.overran);
+  take("messages", curve.checks.messages);
+  take("blocks", curve.checks.blocks);
+  take("corrupted", curve.checks.corrupted);
+  take("versions", curve.versions);
+  if (json.contains("lost")) curve.lost_relative = json["lost"].get<double>();
+  if (json.contains("fresh")) curve.fresh_share = json["fresh"].get<double>();
+  if (json.contains("predicted_fresh"))
+    curve.predicted_fresh_share = json["predicted_fresh"].get<double>();
+  if (json.contains("predicted_period"))
+    curve.predicted_period = Duration{json["predicted_period"].get<std::int64_t>()};
+  if (json.contains("iterations_to_target"))
+    curve.iterations_to_target = json["iterations_to_target"].get<int>();
+  if (json.contains("time_to_target"))
+    curve.time_to_target = Duration{json["time_to_target"].get<std::int64_t>()};
+  if (json.contains("replay"))
+    curve.replay = ReplayResult{json["replay"][0].get<bool>(), json["replay"][1].get<bool>(),
+                                json["replay"][2].get<double>()};
+  const nlohmann::ordered_json& points = json.at("points");
+  for (const auto& point : points)
+    curve.points.push_back({point[0].get<int>(), Duration{point[1].get<std::int64_t>()},
+                            number_of(point[2]), number_of(point[3])});
+  return curve;
+}
+
+TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::path directory,
+                             bool resume, const nlohmann::json& asked)
+    : world_{world}, directory_{std::move(directory)} {
+  const std::string text = on_rank0(world, [&]() -> std::string {
+    const std::filesystem::path file = directory_ / kFile;
+    if (!resume) {
+      require_free(directory_);
+      std::filesystem::create_directories(directory_);
+      json_ = {{"asked", asked}, {"curves", nlohmann::ordered_json::object()}};
+      write();
+      return json_.dump();
+    }
+    if (!std::filesystem::exists(file))
+      fail("--resume: {} holds no run that goes on ({} is missing). Leave --resume out.",
+           directory_.string(), kFile);
+    const auto kept = nlohmann::ordered_json::parse(read_text_file(file));
+    for (const auto& [key, value] : asked.items())
+      if (kept.at("asked").value(key, nlohmann::json{}) != value)
+        fail("--resume: the run in {} had another {} (results would mix). Ask for the same.",
+             directory_.string(), key);
+    return kept.dump();
+  });
+  json_ = nlohmann::ordered_json::parse(text);
+}
+
+void TrainProgress::write() const {
+  const std::string text = json_.dump();
+  replace_file(directory_ / kFile, std::as_bytes(std::span{text}));
+}
+
+std::filesystem::path TrainProgress::state_file(int iterations) const {
+  return directory_ / fmt::format("{}.{}.state", iterations, world_.rank());
+}
+
+bool TrainProgress::find(TrainCurve& curve) const {
+  const nlohmann::ordered_json& curves = json_.at("curves");
+  const auto found = curves.find(name_);
+  if (found == curves.end()) return false;
+  curve = curve_of_state(*found);
+  return true;
+}
+
+void TrainProgress::add(const TrainCurve& curve) {
+  const std::string text = on_rank0(world_, [&] {
+    json_["curves"][name_] = curve_state(curve);
+    json_.erase("under_way");
+    write();
+    return json_["curves"][name_].dump();
+  });
+  json_["curves"][name_] = nlohmann::ordered_json::parse(text);
+  json_.erase("under_way");
+  remove_states(-1);
+}
+
+int TrainProgress::load(TrainCurve& curve, std::vector<std::byte>& state) {
+  const auto found = json_.find("under_way");
+  if (found == json_.end() || found->at("name") != name_) return 0;
+  const int iterations = found->at("iterations").get<int>();
+  const std::string text = read_text_file(state_file(iterations));
+  const auto bytes = std::as_bytes(std::span{text});
+  state.assign(bytes.begin(), bytes.end());
+  curve = curve_of_state(found->at("curve"));
+  return iterations;
+}
+
+/// First the states of all ranks, then the word that they are there, then the old ones go.
+void TrainProgress::save(int iterations, const TrainCurve& curve,
+                         std::span<const std::byte> state) {
+  replace_file(state_file(iterations), state);
+  world_.barrier();
+  (void)on_rank0(world_, [&]() -> std::string {
+    json_["under_way"] = {
+        {"name", name_}, {"iterations", iterations}, {"curve", curve_state(curve)}};
+    write();
+    return {};
+  });
+  remove_states(iterations);
+}
+
+void TrainProgress::remove_states(int but_of) const {
+  const std::string ours = fmt::format(".{}.state", world_.rank());
+  for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (name.ends_with(ours) && entry.path() != state_file(but_of))
+      std::filesystem::remove(entry.path(), ignored);
+  }
+}
+
+void TrainProgress::forget() {
+  (void)on_rank0(world_, [&]() -> std::string {
+    std::filesystem::remove(directory_ / kFile);
+    return {};
+  });
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/training/train_run.hpp"
+
+namespace longhaul::harness {
+
+/// What a run in --out has finished, so that --resume goes on: trials and curves in progress.json,
+/// which rank 0 replaces as a whole, and of the curve under way a file of each rank's state,
+/// FIRST-ITERATION.RANK.state, that it names.
+class TrainProgress final : public CurveStore {
+public:
+  /// Collective. `asked`: all that the results depend on. Throws Error where the directory holds
+  /// something else, or a run that was asked for something else, or `resume` finds none.
+  TrainProgress(const comm::Communicator& world, std::filesystem::path directory, bool resume,
+                const nlohmann::json& asked);
+
+  /// The next load() and save() are of this curve, or of a trial.
+  void begin(const std::string& name) { name_ = name; }
+  /// On every rank: was it finished before? Then `curve` is what it was, on rank 0.
+  [[nodiscard]] bool find(TrainCurve& curve) const;
+  /// Collective: it is finished.
+  void add(const TrainCurve& curve);
+  /// After the record is written.
+  void forget();
+
+  [[nodiscard]] int load(TrainCurve& curve, std::vector<std::byte>& state) override;
+  void save(int iterations, const TrainCurve& curve, std::span<const std::byte> state) override;
+
+private:
+  [[nodiscard]] std::filesystem::path state_file(int iterations) const;
+  void write() const;
+  void remove_states(int but_of) const;
+
+  const comm::Communicator& world_;
+  std::filesystem::path directory_;
+  std::string name_;
+  nlohmann::ordered_json json_;  ///< progress.json, the same on all ranks
+};
+
+[[nodiscard]] nlohmann::ordered_json curve_state(const TrainCurve& curve);
+[[nodiscard]] TrainCurve curve_of_state(const nlohmann::ordered_json& json);
+
+}  // namespace longhaul::harness

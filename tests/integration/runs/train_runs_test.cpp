@@ -1,0 +1,159 @@
+// Whole runs of bench_train: numbers that other code gets too, and runs that are gone on with.
+#include "integration/runs/bench_pipeline_fixture.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kScenario = R"([scenario]
+name = "tiny training"
+[model]
+layers = 4
+hidden = 16
+intermediate = 32
+heads = 2
+vocabulary = 32
+sequence_length = 8
+microbatch_size = 2
+achieved_flops = 1e9
+[parallel]
+stages = 1
+replicas = 3
+microbatches = 2
+gradient_sync = "compressed"
+[train]
+parts = 2
+batch = [2, 1, 3]
+staleness = 1
+[train.compress]
+keep = "10%"
+block = 4
+[train.costs]
+copy_out = "50us"
+compress = "100us"
+merge = "100us"
+copy_in = "50us"
+[[datacenter]]
+name = "west"
+replicas = "0-1"
+[[datacenter]]
+name = "east"
+replicas = "2"
+[[link]]
+between = ["west", "east"]
+latency = "500us"
+bandwidth = "200Mbps"
+)";
+
+class TrainRuns : public BenchPipeline {
+protected:
+  TrainRuns() {
+    program_ = {LONGHAUL_BENCH_TRAIN};
+    write_scenario(kScenario);
+  }
+
+  [[nodiscard]] std::vector<std::string> words(const std::string& methods,
+                                               std::vector<std::string> more = {}) const {
+    std::vector<std::string> all{
+        scenario(),         "--data", "synthetic", "--held-out", "4",        "--methods", methods,
+        "--max-iterations", "12",     "--points",  "4",          "--replay", "--out",     out(),
+        "--deadline",       "2s",     "--lr-grid", "0.01"};
+    for (std::size_t i = 0; i < more.size(); ++i) {  // in the place of what is there
+      const auto there = std::ranges::find(all, more[i]);
+      if (there == all.end() || !more[i].starts_with("--") || more[i] == "--set")
+        all.push_back(more[i]);
+      else
+        *std::next(there) = more[++i];
+    }
+    return all;
+  }
+  [[nodiscard]] nlohmann::json curves() const { return record()["train"]["curves"]; }
+};
+
+/// Every exchange and method, on unequal batches in two sites, with tasks of their own.
+TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
+  ASSERT_EQ(
+      run(3, words("none,fp16,int8,byteps,block,threshold:exchange=direct,topk:exchange=sites,"
+                   "block:exchange=sites:values=int8,randomk:share=each,stella,"
+                   "stella:exchange=sites:values=bf16:index=gaps,topk:feedback=0:index=coo16")),
+      0)
+      << output();
+  const nlohmann::json all = curves();
+  ASSERT_EQ(all.size(), 12U);
+  for (const nlohmann::json& curve : all) {
+    SCOPED_TRACE(curve["method"].get<std::string>());
+    EXPECT_TRUE(curve["replay"]["equal"].get<bool>());
+    EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>());
+    EXPECT_EQ(curve["check"], "ok");
+    EXPECT_EQ(curve["points"].size(), 4U);
+    EXPECT_LT(curve["losses"].back().get<double>(), curve["losses"].front().get<double>());
+  }
+  EXPECT_EQ(all[0]["losses"], all[3]["losses"]) << "in what order parts travel changes no number";
+}
+
+TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
+  const std::string methods = "topk:exchange=sites,threshold:values=int8";
+  ASSERT_EQ(run(3, words(methods)), 0) << output();
+  const nlohmann::json whole = curves();
+  std::filesystem::remove_all(out());
+  const std::vector<std::string> kept{"--checkpoint-every", "5"};
+  std::vector<std::string> killed = kept;
+  killed.insert(killed.end(), {"--fault", "kill@1:3:11"});
+  EXPECT_NE(run(3, words(methods, killed)), 0);
+  EXPECT_THAT(output(), HasSubstr("rank 1 is gone"));
+  EXPECT_TRUE(std::filesystem::exists(out() + "/10.2.state")) << "after two checkpoints";
+  EXPECT_FALSE(std::filesystem::exists(out() + "/5.2.state")) << "the old one is gone";
+  std::vector<std::string> other = kept;
+  other.insert(other.end(), {"--resume", "--seeds", "2"});
+  EXPECT_EQ(run(3, words(methods, other)), 2);
+  EXPECT_THAT(output(), HasSubstr("another --seeds"));
+  std::vector<std::string> resumed = kept;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(run(3, words(methods, resumed)), 0) << output();
+  const nlohmann::json again = curves();
+  ASSERT_EQ(again.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(again[i]["losses"], whole[i]["losses"]);
+    for (std::size_t k = 0; k < whole[i]["points"].size(); ++k)
+      EXPECT_EQ(again[i]["points"][k][3], whole[i]["points"][k][3]);
+    EXPECT_EQ(again[i]["messages"], whole[i]["messages"]);
+    EXPECT_TRUE(again[i]["replay"]["losses_equal"].get<bool>());
+  }
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator{out()})
+    left.push_back(entry.path().filename());
+  EXPECT_EQ(left, std::vector<std::string>{"record.json"}) << "nothing else is left";
+}
+
+TEST_F(TrainRuns, SayWhatCannotBe) {
+  const auto refusal = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--ranks-per-process", "3"});
+    EXPECT_EQ(run(0, words("stella", std::move(more))), 2) << output();
+    return output();
+  };
+  EXPECT_THAT(refusal({"--set", "parallel.gradient_sync=all-reduce"}),
+              HasSubstr("gradient_sync = \"compressed\""));
+  EXPECT_THAT(refusal({"--data", "text:/no/such"}), HasSubstr("/no/such"));
+  EXPECT_THAT(refusal({"--target", "loss"}), HasSubstr("--target loss=2.3"));
+  EXPECT_THAT(refusal({"--methods", "stela"}), HasSubstr("stella"));
+  EXPECT_THAT(refusal({"--methods", "topk:keep=0"}), HasSubstr("keep=1%"));
+  EXPECT_THAT(refusal({"--methods", "topk:keep"}), HasSubstr("topk:keep=5%"));
+  EXPECT_THAT(refusal({"--methods", "topk,topk"}), HasSubstr("twice"));
+  EXPECT_THAT(refusal({"--lr-grid", "fast"}), HasSubstr("--lr-grid"));
+  EXPECT_THAT(refusal({"--resume"}), HasSubstr("no run that goes on"));
+  EXPECT_EQ(run(0, words("randomk:exchange=sites", {"--ranks-per-process", "3"})), 2);
+  EXPECT_THAT(output(), HasSubstr("direct"));
+  EXPECT_EQ(run(0, words("stella", {"--ranks-per-process", "2"})), 2);
+  EXPECT_THAT(output(), HasSubstr("has 3 ranks, and 2 were started"));
+}
+
+/// What diverges ends with the place of the first number that is none.
+TEST_F(TrainRuns, NameAGradientThatIsNotFinite) {
+  EXPECT_EQ(run(3, words("none", {"--optimizer", "sgd", "--lr-grid", "1e9"})), 3) << output();
+  EXPECT_THAT(output(), HasSubstr("is not finite"));
+  EXPECT_THAT(output(), HasSubstr("part"));
+}
+
+}  // namespace
+}  // namespace longhaul::testing
