@@ -99,6 +99,16 @@ class Submit(SlurmTest):
         self.assertRegex(said, r"bench_collectives \S+collectives-2dc.toml --kind all-reduce "
                                r"--bytes 1MiB --out \S+/runs/collectives-JOB")
 
+    def test_training_on_the_nodes_that_its_replicas_need(self):
+        code, said, _ = self.submit("--nodes", "1", "train", "train-2dc", "--methods", "none,stella")
+        self.assertEqual(code, 0)
+        self.assertEqual(said.splitlines(), ["job 42", "log longhaul-train-42*.log",
+                                             f"results {ROOT}/runs/train-42"])
+        self.assertEqual(self.handed(), [
+            "--parsable", "--nodes=1", "--ntasks=4", "--ntasks-per-node=4",
+            str(ROOT / "slurm" / "train.sbatch"),
+            str(ROOT / "benchmarks" / "scenarios" / "train-2dc.toml"), "--methods", "none,stella"])
+
     def test_gpus_as_a_generic_resource(self):
         self.submit("pipeline", "m70-2dc",
                     site="LONGHAUL_GPUS_PER_NODE=2\nLONGHAUL_GPU_OPTION=gres\n")
@@ -282,6 +292,21 @@ class Jobs(SlurmTest):
                 self.assertEqual((code, "--resume" in command), (0, resumed), options)
                 again = start == 2 and not resumed
                 self.assertIn(f"--out {out}-start2 " if again else f"--out {out} ", command)
+
+    def test_training_goes_on_where_it_was_begun(self):
+        out = self.directory / "out"
+        out.mkdir()
+        for given, kept in (((), "--checkpoint-every 50"),
+                            (("--checkpoint-every", "7"), "--checkpoint-every 7")):
+            for begun in (False, True):
+                if begun:
+                    (out / "progress.json").write_text("{}")
+                code, said, _ = self.job("train", "train-2dc", *given, "--out", out, DRY_RUN="1")
+                command = next(line for line in said.splitlines() if ": command " in line)
+                self.assertEqual((code, "--resume" in command), (0, begun))
+                self.assertEqual(command.count("--checkpoint-every"), 1)
+                self.assertIn(kept, command)
+            (out / "progress.json").unlink()
 
     def test_no_line_for_a_task(self):
         (self.directory / "sweep.txt").write_text("--scenario m8-2dc\n--scenario 'm8\n")

@@ -3,6 +3,7 @@ would refuse its options. Prints the number of ranks.
 
     python -m longhaul.commands.before_queue ME pipeline SCENARIO [OPTIONS OF bench_pipeline]
     python -m longhaul.commands.before_queue ME collectives SCENARIO [OPTIONS OF bench_collectives]
+    python -m longhaul.commands.before_queue ME train SCENARIO [OPTIONS OF bench_train]
     python -m longhaul.commands.before_queue ME sweep FILE
 
 Of a sweep the ranks are those of its largest scenario; the options of each line are checked."""
@@ -150,7 +151,7 @@ def check_sweep(file):
 
 def main():
     kind, *words = sys.argv[2:]
-    check = {"collectives": ranks_of, "pipeline": check_pipeline}
+    check = {"collectives": ranks_of, "pipeline": check_pipeline, "train": ranks_of}
     print(check_sweep(words[0]) if kind == "sweep" else check[kind](words[0], words[1:]))
     return 0
 
