@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
 
 #include "base/kept_share.hpp"
+#include "compress/rivals/bit_payloads.hpp"
 #include "compress/wire/wire.hpp"
 #include "fuzz/refusal.hpp"
 #include "fuzz/targets.hpp"
@@ -23,10 +25,29 @@ void expect_a_set(const compress::SparseSet& set) {
   LONGHAUL_ASSERT(numbers == set.values.size(), "{} values of {}", set.values.size(), numbers);
 }
 
+/// Of one bit a number or two; what was read is written as it came, or as a set with the same.
+void payload_of_bits(std::span<const std::byte> data) {
+  try {
+    if (data[1] == std::byte{'B'}) {
+      const auto again = compress::encode_one_bit(compress::decode_one_bit(data, {kSender}));
+      LONGHAUL_ASSERT(std::ranges::equal(again, data), "{} bytes", again.size());
+      return;
+    }
+    const compress::SparseSet set = compress::decode_two_bits(data, {kSender});
+    expect_a_set(set);
+    const auto again = compress::decode_two_bits(compress::encode_two_bits(set), {kSender});
+    LONGHAUL_ASSERT(again == set, "not the same again: {} numbers", set.blocks.size());
+  } catch (const Error& error) {
+    expect_refusal(error, kSender);
+  }
+}
+
 }  // namespace
 
 void payload(std::string_view bytes) {
   const std::span<const std::byte> data = std::as_bytes(std::span{bytes});
+  if (data.size() > 1 && (data[1] == std::byte{'B'} || data[1] == std::byte{'Q'}))
+    return payload_of_bits(data);
   compress::SparseSet set;
   try {
     set = compress::decode(data, {.source = kSender});

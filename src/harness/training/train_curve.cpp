@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "base/error.hpp"
@@ -80,6 +81,16 @@ std::optional<double> lost_share(const engine::Ranks& ranks, const TrainRank& ra
   return size > 0 ? std::sqrt(lost / size) : 0;
 }
 
+/// Sums of the same sets in the same order leave no difference; on rank 0.
+bool replicas_are_equal(const TrainRank& rank, const WholeModel& whole) {
+  const std::vector<float> mine = rank.work().weights();
+  const std::vector<float> first = whole.join<float>(mine, ReplicaId{0});
+  bool equal = true;
+  for (const ReplicaId replica : rank.plan().replica_ids())
+    equal = whole.join<float>(mine, replica) == first && equal;
+  return equal;
+}
+
 void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCurve& curve) {
   const auto sum = [&](std::int64_t mine) { return ranks.world().sum(mine); };
   curve.payload_bytes += sum(stretch.sent.payload_bytes);
@@ -131,6 +142,36 @@ std::optional<double> fresh_share_of(const TrainCurve& curve) {
   return static_cast<double>(fresh) / static_cast<double>(seen);
 }
 
+std::vector<Duration> longer_at_first(const TrainRank& rank, const TrainRequest& request,
+                                      Duration period) {
+  std::vector<Duration> longer;
+  if (!request.method->rival) return longer;
+  std::map<double, Duration> by_bits;
+  const double in_the_long_run = training::bits_per_number(*request.method->rival);
+  constexpr double kFloat = 32;  // what resize_sets() takes sets for
+  for (const double bits : training::early_bits(*request.method->rival)) {
+    const auto [known, is_new] = by_bits.try_emplace(bits);
+    if (is_new) {
+      Plan plan = rank.plan();
+      training::resize_sets(plan, [&](int /*part*/) { return kFloat * bits / in_the_long_run; });
+      constexpr int kIterations = 8;
+      known->second =
+          report::stream_report(plan, rank.scenario(), kIterations).period.value() - period;
+    }
+    longer.push_back(known->second);
+  }
+  return longer;
+}
+
+void lengthen(TrainCurve& curve) {
+  if (curve.longer_at_first.empty()) return;
+  curve.is_composed = true;
+  for (TrainPoint& point : curve.points)
+    for (std::size_t i = 0; i < std::min(to_size(point.iteration), curve.longer_at_first.size());
+         ++i)
+      point.elapsed += curve.longer_at_first[i];
+}
+
 void judge(const std::optional<TrainingTarget>& target, TrainCurve& curve) {
   curve.iterations_to_target.reset();
   curve.time_to_target.reset();
@@ -161,7 +202,8 @@ public:
 
   TrainCurve run() {
     int first = load();
-    const bool keeps = request_.store != nullptr && settings_.checkpoint_every > 0;
+    const bool keeps = request_.store != nullptr && settings_.checkpoint_every > 0 &&
+                       !request_.method->is_of_others();  // those keep none
     while (first < request_.iterations) {
       const int past = keeps ? std::min(request_.iterations, first + settings_.checkpoint_every)
                              : request_.iterations;
@@ -221,7 +263,11 @@ private:
     rank_.finish();
     curve_.lost_relative = lost_share(ranks_, rank_, whole_);
     curve_.fresh_share = fresh_share_of(curve_);
-    if (settings_.replay && settings_.compute == TrainCompute::real)
+    const bool computes = settings_.compute == TrainCompute::real;
+    const bool of_others = request_.method->is_of_others();
+    curve_.has_no_replay = computes && settings_.replay && of_others;
+    if (computes && of_others) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
+    if (computes && settings_.replay && !of_others)
       curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
     if (!ranks_.is_first()) return;
     const int half = std::max(0, request_.iterations / 2 - 1);
@@ -233,6 +279,9 @@ private:
           report::stream_report(rank_.plan(), rank_.scenario(), request_.iterations);
       curve_.predicted_period = predicted.period;
       curve_.predicted_fresh_share = predicted.fresh_share;
+      if (predicted.period)
+        curve_.longer_at_first = longer_at_first(rank_, request_, *predicted.period);
+      lengthen(curve_);
     }
     judge(settings_.target, curve_);
   }
@@ -272,7 +321,10 @@ TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
   curve.predicted_period = measured.predicted_period;
   curve.ops = measured.ops;
   curve.overran = measured.overran;
-  for (TrainPoint& point : curve.points) point.elapsed = point.iteration * measured.period;
+  for (TrainPoint& point : curve.points)
+    point.elapsed = point.iteration / request.method->local_steps() * measured.period;
+  curve.longer_at_first = measured.longer_at_first;
+  lengthen(curve);
   curve.checks += measured.checks;
   if (ranks.is_first()) judge(settings.target, curve);
   return curve;

@@ -15,7 +15,7 @@ namespace longhaul::harness {
 
 /// Weights of the whole model after an iteration's update, judged by what was held out.
 struct TrainPoint {
-  int iteration = 0;   ///< updates so far
+  int iteration = 0;   ///< updates so far, local ones of a replica counted
   Duration elapsed{};  ///< since the first block, when all ranks had the update
   double train_loss = 0;
   double validation = 0;
@@ -33,18 +33,25 @@ struct TrainCurve {
   bool is_composed = false;  ///< see compose_curve()
   int seed = 0;
   double learning_rate = 0;
-  std::vector<double> losses;     ///< of each iteration: mean of a token
+  /// Of each iteration, or of all local steps between two exchanges: mean of a token.
+  std::vector<double> losses;
   std::vector<Duration> elapsed;  ///< of each: when all ranks had its update, since the first block
   std::vector<TrainPoint> points;
   std::optional<int> iterations_to_target;
   std::optional<Duration> time_to_target;
-  Duration period{};  ///< mean time between two updates, second half
+  Duration period{};  ///< mean time between two updates, or exchanges, second half
   std::optional<Duration> predicted_period;
+  /// How much longer the first iterations of a rival take, which send more (early_bits()):
+  /// simulated, and added to the times of `points`, for emulated links have sizes of the long run.
+  std::vector<Duration> longer_at_first;
   std::optional<double> fresh_share, predicted_fresh_share;
   std::int64_t payload_bytes = 0, wan_payload_bytes = 0, wan_nominal_bytes = 0;
   std::int64_t ops = 0, overran = 0;  ///< that the plan gives a time, and those that took longer
   std::optional<double> lost_relative;
   std::optional<ReplayResult> replay;
+  bool has_no_replay = false;  ///< it was asked for, but the replay does not know the method
+  /// Of what is not replayed: do all replicas end with the same weights, bit for bit?
+  std::optional<bool> replicas_equal;
   engine::Checks checks;
   /// By iteration, then replica, then part: iterations between the update that F used and its own;
   /// empty where that is 1 throughout.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,60 +10,89 @@
 #include "base/error.hpp"
 #include "base/kept_share.hpp"
 #include "base/program/option_values.hpp"
+#include "harness/training/train_rivals.hpp"
 
 namespace longhaul::harness {
 namespace {
 
+using training::Rival;
+
+template <Rival kRival>
+void make(TrainMethod& method) {
+  make_rival_method(method, kRival);
+}
+
 /// All numbers travel, summed in the site first: no exchange has fewer bytes on the WAN.
-void make_dense(Training& train, CompressMethod method) {
-  train.compress.method = method;
+void make_dense(TrainMethod& method, CompressMethod compress, Serve serve = Serve::arrival) {
+  Training& train = method.scenario.train;
+  train.serve = serve;
+  train.compress.method = compress;
   train.compress.exchange = SetExchange::sites;
   train.staleness = 0;
 }
 
-void make_sparse(Training& train, CompressMethod method) {
-  train.compress.method = method;
-  train.staleness = 0;
+void make_sparse(TrainMethod& method, CompressMethod compress) {
+  method.scenario.train.compress.method = compress;
+  method.scenario.train.staleness = 0;
 }
 
 struct NamedMethod {
   const char* name;
   const char* help;
-  void (*apply)(Training& train);
+  void (*apply)(TrainMethod& method);
 };
 
 constexpr std::array kMethods{
     NamedMethod{"none", "all numbers, as parts are ready (DistributedDataParallel)",
-                [](Training& train) {
-                  make_dense(train, CompressMethod::none);
-                  train.serve = Serve::arrival;
-                }},
-    NamedMethod{"byteps",
-                "all numbers, the part that is needed first before others (ByteScheduler)",
-                [](Training& train) {
-                  make_dense(train, CompressMethod::none);
-                  train.serve = Serve::deadline;
-                }},
+                [](TrainMethod& method) { make_dense(method, CompressMethod::none); }},
+    NamedMethod{
+        "byteps", "all numbers, the part that is needed first before others (ByteScheduler)",
+        [](TrainMethod& method) { make_dense(method, CompressMethod::none, Serve::deadline); }},
     NamedMethod{"fp16", "all numbers, as halves",
-                [](Training& train) {
-                  make_dense(train, CompressMethod::fp16);
-                  train.serve = Serve::arrival;
-                }},
+                [](TrainMethod& method) { make_dense(method, CompressMethod::fp16); }},
     NamedMethod{"int8", "all numbers, as bytes with a scale for each 128",
-                [](Training& train) {
-                  make_dense(train, CompressMethod::int8);
-                  train.serve = Serve::arrival;
-                }},
+                [](TrainMethod& method) { make_dense(method, CompressMethod::int8); }},
     NamedMethod{"block", "the blocks with the largest means; the rest of the scenario's [train]",
-                [](Training& train) { make_sparse(train, CompressMethod::block); }},
+                [](TrainMethod& method) { make_sparse(method, CompressMethod::block); }},
     NamedMethod{"threshold", "the blocks above a threshold that follows",
-                [](Training& train) { make_sparse(train, CompressMethod::threshold); }},
+                [](TrainMethod& method) { make_sparse(method, CompressMethod::threshold); }},
     NamedMethod{"topk", "the largest numbers",
-                [](Training& train) { make_sparse(train, CompressMethod::topk); }},
+                [](TrainMethod& method) { make_sparse(method, CompressMethod::topk); }},
     NamedMethod{"randomk", "blocks at random",
-                [](Training& train) { make_sparse(train, CompressMethod::randomk); }},
-    NamedMethod{"stella", "the scenario's [train] as it is (StellaTrain)", [](Training&) {}},
+                [](TrainMethod& method) { make_sparse(method, CompressMethod::randomk); }},
+    NamedMethod{"stella", "the scenario's [train] as it is (StellaTrain)", [](TrainMethod&) {}},
+    NamedMethod{"bytepscompress",
+                "block, chosen where the gradients are: no time of the host (BytePS-Compress)",
+                [](TrainMethod& method) {
+                  make_sparse(method, CompressMethod::block);
+                  method.scenario.train.serve = Serve::deadline;
+                  method.scenario.train.costs = {};
+                }},
+    NamedMethod{"espresso", "each part dense, as halves or as blocks, as 25 Gbps make best",
+                [](TrainMethod& method) {
+                  make_sparse(method, CompressMethod::block);
+                  if (method.scenario.train.compress.exchange == SetExchange::sites)
+                    method.scenario.train.compress.exchange = SetExchange::direct;
+                  method.chooses_for_parts = true;
+                }},
+    NamedMethod{"dgc", "the largest numbers of gathered momentum (deep gradient compression)",
+                make<Rival::dgc>},
+    NamedMethod{"demo", "the largest cosines of the momentum; steps of signs (DeMo)",
+                make<Rival::demo>},
+    NamedMethod{"onebit", "dense Adam, then one bit a number (1-bit Adam)", make<Rival::onebit>},
+    NamedMethod{"localsgd:H", "H steps of each replica, then the mean of their weights",
+                make<Rival::localsgd>},
+    NamedMethod{"diloco:H", "H steps of AdamW, then one of Nesterov with what they made (DiLoCo)",
+                make<Rival::diloco>},
+    NamedMethod{"sparseloco:H", "the same with the largest numbers, 2 bits each (SparseLoCo)",
+                make<Rival::sparseloco>},
 };
+
+/// Without what stands for a number.
+std::string_view name_of(const NamedMethod& named) {
+  const std::string_view name = named.name;
+  return name.substr(0, name.find(':'));
+}
 
 template <typename Enum>
 Enum value_of(const std::string& method, const std::string& key, const std::string& value) {
@@ -74,6 +103,7 @@ void set_key(TrainMethod& method, const std::string& key, const std::string& val
   Training& train = method.scenario.train;
   GradientCompression& compress = train.compress;
   const std::string what = fmt::format("--methods {}: {}", method.name, key);
+  if (set_rival_key(method, key, value)) return;
   if (key == "keep") {
     const auto share = kept_share_in(value);
     if (!share || !is_kept_share(*share))
@@ -112,22 +142,31 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
                          const compress::OptimizerSettings& optimizer) {
   const std::vector<std::string> words = words_of(text, ':');
   const auto named = std::ranges::find_if(
-      kMethods, [&](const NamedMethod& each) { return each.name == words[0]; });
+      kMethods, [&](const NamedMethod& each) { return name_of(each) == words[0]; });
   if (named == kMethods.end()) {
     std::vector<std::string> names;
-    for (const NamedMethod& each : kMethods) names.emplace_back(each.name);
+    for (const NamedMethod& each : kMethods) names.emplace_back(name_of(each));
     fail("--methods: there is no \"{}\" ({}).", words[0], fmt::join(names, ", "));
   }
   TrainMethod method{text, scenario, optimizer};
-  named->apply(method.scenario.train);
+  named->apply(method);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::size_t sign = words[i].find('=');
+    const char* const number = number_key(method);
+    if (i == 1 && sign == std::string::npos && number != nullptr) {
+      set_key(method, number, words[i]);
+      continue;
+    }
     if (sign == std::string::npos)
       fail("--methods {}: \"{}\" says nothing (KEY=VALUE, as in {}:keep=5%).", text, words[i],
            words[0]);
     set_key(method, words[i].substr(0, sign), words[i].substr(sign + 1));
   }
+  if (method.chooses_for_parts && method.scenario.train.compress.exchange == SetExchange::sites)
+    fail("--methods {}: exchange = sites (sets of a site differ in size). Use ring or direct.",
+         text);
   training::check_exchange(method.scenario.train.compress);
+  finish_rival(method);
   return method;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenario/scenario.hpp"
 #include "training/parts/part_method.hpp"
+#include "training/parts/rival_methods.hpp"
 
 namespace longhaul::harness {
 
@@ -12,14 +14,21 @@ namespace longhaul::harness {
 struct TrainMethod {
   std::string name;  ///< as typed: "stella:block=1"
   Scenario scenario;
-  compress::OptimizerSettings optimizer;
+  compress::OptimizerSettings optimizer;  ///< of rivals that step locally: the inner one
+  std::optional<training::RivalSettings> rival{};
+  bool chooses_for_parts = false;  ///< Espresso: each part dense or as [train.compress] has it
 
+  /// Updates of the weights in an iteration of the stream.
+  [[nodiscard]] int local_steps() const { return rival ? rival->local_steps : 1; }
+  /// Is it none that [train.compress] can say?
+  [[nodiscard]] bool is_of_others() const { return rival || chooses_for_parts; }
   /// Can links change a bit of what is learned? Not where every F waits for the update before it.
   [[nodiscard]] bool depends_on_links() const { return scenario.train.staleness > 0; }
 };
 
-/// "NAME[:KEY=VALUE]..", names of train_methods(). Keys: keep, block, values, index, exchange,
-/// share, feedback, staleness, serve, lazy. Throws Error that names what is wrong.
+/// "NAME[:NUMBER][:KEY=VALUE]..", names of train_methods(); keys of rivals: train_rivals.hpp. Keys:
+/// keep, block, values, index, exchange, share, feedback, staleness, serve, lazy. Throws Error that
+/// names what is wrong.
 [[nodiscard]] TrainMethod train_method(const std::string& text, const Scenario& scenario,
                                        const compress::OptimizerSettings& optimizer);
 

@@ -66,6 +66,9 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
   if (curve.replay)
     json["replay"] = {curve.replay->equal, curve.replay->losses_equal,
                       curve.replay->largest_difference};
+  json["longer_at_first"] = counts_of(curve.longer_at_first);
+  json["no_replay"] = curve.has_no_replay;
+  if (curve.replicas_equal) json["replicas_equal"] = *curve.replicas_equal;
   json["points"] = nlohmann::ordered_json::array();
   for (const TrainPoint& point : curve.points)
     json["points"].push_back(
@@ -110,6 +113,10 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   if (json.contains("replay"))
     curve.replay = ReplayResult{json["replay"][0].get<bool>(), json["replay"][1].get<bool>(),
                                 json["replay"][2].get<double>()};
+  for (const auto ns : json.at("longer_at_first").get<std::vector<std::int64_t>>())
+    curve.longer_at_first.emplace_back(ns);
+  take("no_replay", curve.has_no_replay);
+  if (json.contains("replicas_equal")) curve.replicas_equal = json["replicas_equal"].get<bool>();
   const nlohmann::ordered_json& points = json.at("points");
   for (const auto& point : points)
     curve.points.push_back({point[0].get<int>(), Duration{point[1].get<std::int64_t>()},

@@ -21,6 +21,20 @@ Scenario scenario_of(const TrainRequest& request) {
   return scenario;
 }
 
+/// Sets as long as the method's; of Espresso also which method each part has.
+Plan resized_plan(const Schedule& schedule, Scenario scenario, const TrainRequest& request,
+                  std::vector<CompressMethod>& of_parts) {
+  const GradientCompression asked = scenario.train.compress;
+  if (request.method->chooses_for_parts) scenario.train.compress.method = CompressMethod::none;
+  Plan plan = plan::lower(schedule, scenario);
+  if (request.method->chooses_for_parts)
+    of_parts = training::choose_for_parts(plan, asked, scenario.parallel.replicas);
+  if (request.method->rival && !scenario.train.message)
+    training::resize_sets(plan, [bits = training::bits_per_number(*request.method->rival)](
+                                    int /*part*/) { return bits; });
+  return plan;
+}
+
 }  // namespace
 
 SampleOrder::SampleOrder(const Scenario& scenario)
@@ -56,7 +70,7 @@ TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
       targets_{static_cast<double>(samples_.samples()) *
                (request.data->facts().classes > 0 ? 1 : scenario_.model->sequence_length)},
       schedule_{planner::make_schedule(request.schedule, scenario_).schedule},
-      plan_{plan::lower(schedule_, scenario_)},
+      plan_{resized_plan(schedule_, scenario_, request, of_parts_)},
       math_{nn::make_cpu_math()},
       memory_{*math_, 0} {
   work_ = std::make_unique<training::ReplicaWork>(plan_, schedule_, scenario_, ranks.self(), *math_,
@@ -74,12 +88,20 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
   settings.model.seed = scenario_.run.seed;
   settings.model.text = samples_.text(request_.data);
   settings.model.tokens = targets_;
-  settings.make_method = [compress = scenario_.train.compress,
-                          step = training::StepSettings{
-                              request_.method->optimizer,
-                              static_cast<float>(request_.learning_rate)}](const auto& place) {
-    return training::make_part_method(compress, place, step);
+  const training::StepSettings step{request_.method->optimizer,
+                                    static_cast<float>(request_.learning_rate)};
+  settings.make_method = [compress = scenario_.train.compress, rival = request_.method->rival,
+                          of_parts = of_parts_, step](const training::PartPlace& place) {
+    if (rival) return training::make_rival(*rival, place, step);
+    return of_parts.empty() ? training::make_part_method(compress, place, step)
+                            : training::make_espresso(of_parts, compress, place, step);
   };
+  if (request_.method->rival && training::steps_locally(request_.method->rival->rival)) {
+    settings.local = step;
+    settings.model.tokens =
+        targets_ / static_cast<double>(samples_.samples()) * settings.model.shape.batch;
+    settings.loss_share = settings.model.tokens / targets_;
+  }
   if (replica == ReplicaId{0}) settings.keep_every = settings_.point_every;
   return settings;
 }

@@ -8,6 +8,7 @@
 #include "engine/engine.hpp"
 #include "harness/training/train_curve.hpp"
 #include "nn/memory.hpp"
+#include "training/parts/espresso.hpp"
 #include "training/parts/replica_work.hpp"
 #include "training/parts/set_data_plane.hpp"
 
@@ -77,6 +78,7 @@ private:
   SampleOrder samples_;
   double targets_;  ///< numbers that are predicted in an iteration
   Schedule schedule_;
+  std::vector<CompressMethod> of_parts_;  ///< of Espresso, by part; before the plan that chooses
   Plan plan_;
   std::unique_ptr<nn::TensorOps> math_;
   nn::DeviceMemory memory_;

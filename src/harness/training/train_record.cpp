@@ -42,21 +42,33 @@ ordered_json points_json(const TrainCurve& curve) {
   return points;
 }
 
+/// A warm-up of 0 with onebit: a fifth of the run.
+ordered_json rival_json(const training::RivalSettings& rival) {
+  return {{"momentum", rival.momentum},
+          {"decay", rival.decay},
+          {"warm_up", rival.warm_up},
+          {"local_steps", rival.local_steps},
+          {"outer_rate", rival.outer_rate}};
+}
+
 ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const TrainMethod& method) {
   const Training& train = method.scenario.train;
   ordered_json json{{"method", curve.method}};
-  json["settings"] = {{"method", to_string(train.compress.method)},
-                      {"keep", train.compress.keep},
-                      {"block", train.compress.block},
-                      {"values", to_string(train.compress.values)},
-                      {"index", to_string(train.compress.index)},
-                      {"exchange", to_string(train.compress.exchange)},
-                      {"share", to_string(train.compress.share)},
-                      {"feedback", train.compress.feedback},
-                      {"staleness", train.staleness},
-                      {"serve", to_string(train.serve)},
-                      {"optimizer", to_string(method.optimizer.rule)},
-                      {"lazy", to_string(method.optimizer.lazy)}};
+  json["settings"] = {
+      {"method", method.rival ? to_string(method.rival->rival) : to_string(train.compress.method)},
+      {"keep", train.compress.keep},
+      {"block", train.compress.block},
+      {"values", to_string(train.compress.values)},
+      {"index", to_string(train.compress.index)},
+      {"exchange", to_string(train.compress.exchange)},
+      {"share", to_string(train.compress.share)},
+      {"feedback", train.compress.feedback},
+      {"staleness", train.staleness},
+      {"serve", to_string(train.serve)},
+      {"optimizer", to_string(method.optimizer.rule)},
+      {"lazy", to_string(method.optimizer.lazy)}};
+  json["rival"] = ordered_json{};
+  if (method.rival) json["rival"] = rival_json(*method.rival);
   json["seed"] = curve.seed;
   json["learning_rate"] = curve.learning_rate;
   json["kind"] = curve.is_composed ? "composed" : "measured";
@@ -78,6 +90,8 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["versions"] = curve.versions;
   json["mass"] = {{"lost_relative", or_nothing(curve.lost_relative)}};
   json["replay"] = ordered_json{};
+  json["has_no_replay"] = curve.has_no_replay;
+  json["replicas_equal"] = or_nothing(curve.replicas_equal);
   if (curve.replay)
     json["replay"] = {{"equal", curve.replay->equal},
                       {"losses_equal", curve.replay->losses_equal},
@@ -139,6 +153,8 @@ std::string why_not_right(const TrainRun& run) {
     if (curve.lost_relative && !(*curve.lost_relative <= kMostLost))
       return fmt::format("{}: {:.2g} of the gradients was lost (at most {:.0e})", which,
                          *curve.lost_relative, kMostLost);
+    if (curve.replicas_equal && !*curve.replicas_equal)
+      return fmt::format("{}: replicas end with different weights", which);
     if (curve.replay && !curve.replay->equal)
       return fmt::format("{}: one rank gets other numbers ({:.2g} apart)", which,
                          curve.replay->largest_difference);
@@ -178,7 +194,8 @@ std::string train_text(const ordered_json& record) {
                    to_text(Bytes{curve["wan"]["payload_bytes"].get<std::int64_t>() /
                                  std::max<std::int64_t>(1, std::ssize(curve["losses"]))}),
                    lost.is_null() ? "-" : fmt::format("{:.1e}", lost.get<double>()),
-                   replay.is_null() ? "-" : (replay["equal"].get<bool>() ? "equal" : "differs")});
+                   replay.is_null() ? (curve["has_no_replay"].get<bool>() ? "none" : "-")
+                                    : (replay["equal"].get<bool>() ? "equal" : "differs")});
   }
   std::string text =
       fmt::format("{}: {} on {}{}\n\n{}", record["scenario"].get<std::string>(),
@@ -187,6 +204,10 @@ std::string train_text(const ordered_json& record) {
                       ? std::string{}
                       : " (stands for " + record["stands_for"].get<std::string>() + ")",
                   table.text());
+  for (const ordered_json& curve : curves)
+    if (curve["has_no_replay"].get<bool>())
+      text += fmt::format("{}: not replayed (the replay does not know this method)\n",
+                          curve["method"].get<std::string>());
   for (const ordered_json& curve : curves) {
     const double ops = curve["pace"]["ops"].get<double>();
     const double longer = curve["pace"]["longer"].get<double>();

@@ -18,13 +18,22 @@ double broadcast_number(const comm::Communicator& world, double of_first) {
   return std::stod(world.broadcast(fmt::format("{}", of_first)));
 }
 
+/// Of 1-bit Adam without a typed warm-up, a fifth of the run's steps.
+std::optional<training::RivalSettings> with_warm_up(std::optional<training::RivalSettings> rival,
+                                                    int iterations) {
+  constexpr int kShare = 5;
+  if (rival && rival->rival == training::Rival::onebit && rival->warm_up == 0)
+    rival->warm_up = std::max(1, iterations / kShare);
+  return rival;
+}
+
 /// Trials and curves of one method.
 class MethodRun {
 public:
   MethodRun(engine::Ranks& ranks, const TrainMethod& method, const TrainPlan& plan,
             const TrainSettings& settings)
-      : ranks_{ranks}, plan_{plan}, settings_{settings} {
-    request_.method = &method;
+      : ranks_{ranks}, plan_{plan}, settings_{settings}, typed_{method}, method_{method} {
+    request_.method = &method_;
     request_.schedule = plan.schedule;
     request_.clock = plan.clock;
     request_.store = plan.progress;
@@ -51,14 +60,17 @@ public:
     return broadcast_number(ranks_.world(), best);
   }
 
-  TrainCurve play(const char* what, int seed, double rate, int iterations,
-                  const TrainSettings& settings) {
+  /// Of rivals with local steps as many exchanges as fit, one at least.
+  TrainCurve play(const char* what, int seed, double rate, int iterations, TrainSettings settings) {
     request_.seed = seed;
     request_.learning_rate = rate;
-    request_.iterations = iterations;
+    method_.rival = with_warm_up(typed_.rival, iterations);
+    const int steps = method_.local_steps();
+    request_.iterations = std::max(1, iterations / steps);
     request_.data =
         training::open_data(plan_.data, training::model_shape(request_.method->scenario),
                             static_cast<std::uint64_t>(seed));
+    settings.point_every = std::clamp(settings.point_every / steps, 1, request_.iterations);
     TrainCurve curve;
     if (plan_.progress != nullptr) {
       plan_.progress->begin(
@@ -79,6 +91,7 @@ private:
   engine::Ranks& ranks_;
   const TrainPlan& plan_;
   const TrainSettings& settings_;
+  TrainMethod typed_, method_;
   TrainRequest request_;
 };
 

@@ -78,10 +78,10 @@ public:
     return compress::encode_dense(gradient, format_);
   }
   std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
-    return compress::encode_dense(sum_of(sets), format_);
+    return compress::encode_dense(sum_of_dense(sets, place_.numbers), format_);
   }
   void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
-    sum_ = sum_of(sets);
+    sum_ = sum_of_dense(sets, place_.numbers);
     add_up(merged_, sum_);
   }
   void step(int iteration, std::span<float> weights) override {
@@ -110,18 +110,6 @@ public:
   }
 
 private:
-  [[nodiscard]] std::vector<float> sum_of(std::span<const SetPayload> sets) const {
-    std::vector<float> sum;
-    for (const SetPayload& set : sets) {
-      std::vector<float> one = compress::decode_dense(set.payload, {set.source, place_.numbers});
-      if (sum.empty())
-        sum = std::move(one);
-      else
-        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
-    }
-    return sum;
-  }
-
   compress::DenseFormat format_;
   PartPlace place_;
   StepSettings step_;
@@ -276,6 +264,18 @@ std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress
   if (!is_sparse(compress.method))
     return std::make_unique<DenseMethod>(dense_format(compress.method), place, step);
   return std::make_unique<SparseMethod>(compress, place, step);
+}
+
+std::vector<float> sum_of_dense(std::span<const SetPayload> sets, std::int64_t numbers) {
+  std::vector<float> sum;
+  for (const SetPayload& set : sets) {
+    std::vector<float> one = compress::decode_dense(set.payload, {set.source, numbers});
+    if (sum.empty())
+      sum = std::move(one);
+    else
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+  }
+  return sum;
 }
 
 }  // namespace longhaul::training

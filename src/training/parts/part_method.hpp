@@ -64,6 +64,7 @@ struct PartPlace {
   std::int64_t numbers = 0;  ///< of the part
   int replicas = 1, sites = 1;
   int staleness = 0;
+  int number = 0;  ///< among the parts of the model
 };
 
 struct StepSettings {
@@ -81,5 +82,10 @@ void check_exchange(const GradientCompression& compress);
 [[nodiscard]] std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress,
                                                            const PartPlace& place,
                                                            const StepSettings& step);
+
+/// Sum of payloads of encode_dense(), of `numbers` numbers each, in their order. Throws Error where
+/// one is none.
+[[nodiscard]] std::vector<float> sum_of_dense(std::span<const SetPayload> sets,
+                                              std::int64_t numbers);
 
 }  // namespace longhaul::training

@@ -41,7 +41,21 @@ ReplicaWork::ReplicaWork(const Plan& plan, const Schedule& schedule, const Scena
       late_{scenario.train.buffers == 1 ? scenario.train.staleness : 0},
       ops_{plan, schedule, scenario, self},
       blocks_{plan, schedule, scenario, self, math, memory, settings_.model} {
+  if (settings_.local) require_turns(schedule);
   for (const PlannedPart& planned : ops_.parts()) make_part(planned, scenario.parallel.replicas);
+}
+
+void ReplicaWork::require_turns(const Schedule& schedule) const {
+  const RankInfo& place = plan_.ranks[index(self_)];
+  MicrobatchId now{0};
+  for (const Block& block : schedule.row(place.replica, place.device)) {
+    if (block.microbatch < now)
+      fail(
+          "schedule {} begins microbatch {} before {} is over (a local step comes between them). "
+          "Use --schedule stella.",
+          schedule.name, number(now), number(block.microbatch));
+    now = block.microbatch;
+  }
 }
 
 void ReplicaWork::make_part(const PlannedPart& planned, int replicas) {
@@ -56,8 +70,10 @@ void ReplicaWork::make_part(const PlannedPart& planned, int replicas) {
     before += chunk->all_weights().count;
   }
   ranges_.push_back({before + range.first, range.count});
-  part->method = settings_.make_method(
-      {static_cast<std::int64_t>(range.count), replicas, ops_.sites(), staleness_});
+  part->method = settings_.make_method({static_cast<std::int64_t>(range.count), replicas,
+                                        ops_.sites(), staleness_, planned.trained.number});
+  if (settings_.local)
+    part->local.emplace(*settings_.local, static_cast<std::int64_t>(range.count));
   part->weights.resize(range.count);
   math_.copy_out(part->chunk->all_masters().part(range.first, range.count), part->weights);
   part->versions.push_back({-1, std::make_shared<const std::vector<float>>(part->weights)});
@@ -79,9 +95,11 @@ void ReplicaWork::run_block(OpId op, int iteration, int version) {
   blocks_.run(op, iteration);
   math_.finish();
   blocks_.tensors().settle(op);
-  for (std::size_t p = 0; p < planned.size(); ++p)
+  for (std::size_t p = 0; p < planned.size(); ++p) {
+    if (parts_[p]->local && makes_gradients(op, planned[p])) step_locally(*parts_[p]);
     if (planned[p].last_gradient == op) take_gradient(p, iteration);
-  if (op == ops_.last_block()) losses_.push_back(blocks_.loss());
+  }
+  if (op == ops_.last_block()) losses_.push_back(blocks_.loss() * settings_.loss_share);
 }
 
 /// Older versions are not asked for again.
@@ -94,18 +112,43 @@ void ReplicaWork::place_weights(Part& part, int version) {
                     version);
     weights = part.versions.front().weights;
   }
+  if (part.local) part.local->start(*weights);
+  put_weights(part, *weights);
+}
+
+void ReplicaWork::put_weights(Part& part, const std::vector<float>& weights) {
   const auto [first, count] = part.in_chunk;
-  math_.copy_in(*weights, part.chunk->all_masters().part(first, count));
+  math_.copy_in(weights, part.chunk->all_masters().part(first, count));
   if (part.chunk->all_masters().data != part.chunk->all_weights().data)
     math_.copy(part.chunk->all_masters().part(first, count),
                part.chunk->all_weights().part(first, count));
 }
 
-void ReplicaWork::take_gradient(std::size_t number, int iteration) {
-  Part& part = *parts_[number];
+bool ReplicaWork::makes_gradients(OpId op, const PlannedPart& planned) const {
+  const Block block = plan_.op(op).block();
+  return (block.kind == BlockKind::B || block.kind == BlockKind::W) &&
+         block.chunk == planned.trained.chunk &&
+         (planned.trained.parts == 1 || block.part == planned.trained.part);
+}
+
+std::vector<float> ReplicaWork::gradient_of(const Part& part) {
   std::vector<float> gradient(part.in_chunk.count);
   math_.copy_out(part.chunk->all_gradients().part(part.in_chunk.first, part.in_chunk.count),
                  gradient);
+  return gradient;
+}
+
+/// Blocks of the next microbatch meet the weights after it, and gradients of their own.
+void ReplicaWork::step_locally(Part& part) {
+  part.local->step(gradient_of(part));
+  put_weights(part, part.local->weights());
+  math_.zero(part.chunk->all_gradients().part(part.in_chunk.first, part.in_chunk.count));
+  math_.finish();
+}
+
+void ReplicaWork::take_gradient(std::size_t number, int iteration) {
+  Part& part = *parts_[number];
+  std::vector<float> gradient = part.local ? part.local->outer_gradient() : gradient_of(part);
   {
     const std::lock_guard lock{mutex_};
     flight(number, iteration).gradient = std::move(gradient);

@@ -6,12 +6,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/device.hpp"
 #include "engine/payloads/data_plane.hpp"
 #include "training/chunk_blocks.hpp"
+#include "training/parts/local_methods.hpp"
 #include "training/parts/part_method.hpp"
 #include "training/parts/part_ops.hpp"
 
@@ -47,8 +49,13 @@ public:
     TrainingModel model;  ///< shape.batch is this replica's
     MakePartMethod make_method;
     int keep_every = 0;  ///< iterations: weights of these are kept for later; 0: of none
+    /// Steps of this replica alone, after each microbatch's last gradient of a part; the method
+    /// gets the outer gradient (LocalSteps). `model.tokens` is then of one microbatch of its own.
+    std::optional<StepSettings> local{};
+    double loss_share = 1;  ///< factor of the losses of an iteration's blocks
   };
-  /// All outlive this. Throws Error as ChunkBlocks, and where the method cannot be.
+  /// All outlive this. Throws Error as ChunkBlocks, where the method cannot be, and where local
+  /// steps meet a schedule that begins a microbatch before the last one is over.
   ReplicaWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self,
               nn::TensorOps& math, nn::DeviceMemory& memory, Settings settings);
 
@@ -106,6 +113,7 @@ private:
     std::unique_ptr<PartMethod> method;
     nn::Chunk* chunk = nullptr;
     Range in_chunk;                                                 ///< of Chunk::all_weights()
+    std::optional<LocalSteps> local;                                ///< of Settings::local
     std::vector<float> weights;                                     ///< as the optimizer steps them
     std::map<int, std::shared_ptr<const std::vector<float>>> made;  ///< and not in place
     std::deque<Version> versions;                                   ///< in place, ascending
@@ -116,6 +124,11 @@ private:
   void make_part(const PlannedPart& planned, int replicas);
   void run_block(OpId op, int iteration, int version);
   void place_weights(Part& part, int version);
+  void put_weights(Part& part, const std::vector<float>& weights);
+  [[nodiscard]] bool makes_gradients(OpId op, const PlannedPart& planned) const;
+  void require_turns(const Schedule& schedule) const;
+  void step_locally(Part& part);
+  [[nodiscard]] std::vector<float> gradient_of(const Part& part);
   void take_gradient(std::size_t part, int iteration);
   void run_task(const PartOps::TaskOf& task, int iteration);
   void make_own_set(std::size_t part, int iteration);

@@ -14,6 +14,11 @@ namespace {
 /// A payload like it that says less.
 std::vector<std::byte> without_last(std::span<const std::byte> payload) {
   constexpr const char* kOwn = "a set of this rank";
+  if (payload[1] == std::byte{'B'} || payload[1] == std::byte{'Q'}) {
+    std::vector<std::byte> other(payload.begin(), payload.end());
+    other.back() ^= std::byte{1};  // the sign of one of the last numbers
+    return other;
+  }
   if (payload[1] == std::byte{'D'}) {
     std::vector<float> numbers = compress::decode_dense(payload, {.source = kOwn});
     if (!numbers.empty()) numbers.back() += 1;

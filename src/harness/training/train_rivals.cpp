@@ -1,0 +1,130 @@
+#include "harness/training/train_rivals.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.hpp"
+#include "base/program/option_values.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using training::Rival;
+
+constexpr int kMostSteps = 10'000;
+
+/// Keys that a rival has; the rest of the scenario's [train] is not of it.
+std::vector<std::string> keys_of(Rival rival) {
+  switch (rival) {
+    case Rival::dgc: return {"keep", "index", "momentum", "ramp", "exchange", "staleness", "serve"};
+    case Rival::demo: return {"keep", "decay", "exchange", "staleness", "serve"};
+    case Rival::onebit: return {"warmup", "exchange", "staleness", "serve"};
+    case Rival::localsgd: return {"steps", "exchange", "staleness", "serve"};
+    case Rival::diloco:
+      return {"steps", "outer", "momentum", "inner", "exchange", "staleness", "serve"};
+    case Rival::sparseloco:
+      return {"steps", "keep", "decay", "outer", "inner", "exchange", "staleness", "serve"};
+  }
+  return {};
+}
+
+/// A factor; of a decay and a momentum at most 1.
+float factor_in(const std::string& what, const std::string& text, double most) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, problem] = std::from_chars(text.data(), end, value);
+  if (problem != std::errc{} || stopped != end || !(value >= 0 && value <= most))
+    fail("{} = \"{}\" is no number from 0 to {}. Give one.", what, text, most);
+  return static_cast<float>(value);
+}
+
+}  // namespace
+
+void make_rival_method(TrainMethod& method, Rival rival) {
+  Training& train = method.scenario.train;
+  train.compress.method = CompressMethod::none;
+  train.staleness = 0;
+  if (training::sends_all(rival))
+    train.compress.exchange = SetExchange::sites;  // the fewest bytes on the WAN
+  else if (train.compress.exchange == SetExchange::sites)
+    train.compress.exchange = SetExchange::direct;
+  training::RivalSettings settings;
+  settings.rival = rival;
+  if (rival == Rival::dgc) settings.momentum = 0.9F;
+  if (rival == Rival::demo) settings.decay = 0.999F;
+  if (rival == Rival::diloco) settings.outer_rate = 0.7F;
+  if (rival == Rival::diloco) settings.momentum = 0.9F;
+  if (rival == Rival::sparseloco) settings.decay = 0.95F;
+  if (rival == Rival::diloco || rival == Rival::sparseloco)
+    method.optimizer.rule = compress::OptimizerRule::adamw;
+  method.rival = settings;
+}
+
+const char* number_key(const TrainMethod& method) {
+  return method.rival && training::steps_locally(method.rival->rival) ? "steps" : nullptr;
+}
+
+bool set_rival_key(TrainMethod& method, const std::string& key, const std::string& value) {
+  constexpr const char* kKeys[] = {"warmup",   "ramp",  "steps", "outer",
+                                   "momentum", "decay", "inner"};
+  const bool is_of_rivals = std::ranges::find(kKeys, key) != std::end(kKeys);
+  if (!method.rival && !is_of_rivals) return false;
+  const std::string what = fmt::format("--methods {}: {}", method.name, key);
+  const std::vector<std::string> keys =
+      method.rival ? keys_of(method.rival->rival) : std::vector<std::string>{};
+  if (std::ranges::find(keys, key) == keys.end())
+    fail("{} is no key of this method{}{}. Leave it out.", what, keys.empty() ? "" : ", which has ",
+         fmt::join(keys, ", "));
+  if (!is_of_rivals) return false;
+  training::RivalSettings& rival = *method.rival;
+  if (key == "warmup" || key == "ramp")
+    rival.warm_up = whole_number(what.c_str(), value, 1, kMostSteps);
+  else if (key == "steps")
+    rival.local_steps = whole_number(what.c_str(), value, 1, kMostSteps);
+  else if (key == "outer")
+    rival.outer_rate = factor_in(what, value, 100);
+  else if (key == "momentum")
+    rival.momentum = factor_in(what, value, 1);
+  else if (key == "decay")
+    rival.decay = factor_in(what, value, 1);
+  else
+    method.optimizer.rule = choice<compress::OptimizerRule>(what.c_str(), value);
+  return true;
+}
+
+void finish_rival(TrainMethod& method) {
+  if (!method.rival) return;
+  training::RivalSettings& rival = *method.rival;
+  Scenario& scenario = method.scenario;
+  const GradientCompression& compress = scenario.train.compress;
+  rival.keep = compress.keep;
+  rival.index = static_cast<compress::IndexFormat>(compress.index);
+  if (compress.exchange == SetExchange::sites && !training::sends_all(rival.rival))
+    fail(
+        "--methods {}: exchange = sites (a site's choice is not defined for it). Use ring or "
+        "direct.",
+        method.name);
+  if (rival.rival == Rival::onebit && scenario.train.staleness > 0)
+    fail(
+        "--methods {}: staleness {} (its sets hold the momentum after the last update). Leave it "
+        "out.",
+        method.name, scenario.train.staleness);
+  if (!training::steps_locally(rival.rival)) return;
+  if (scenario.train.staleness > 0)
+    fail(
+        "--methods {}: staleness {} (local steps begin with the weights that all have after an "
+        "exchange). Leave it out.",
+        method.name, scenario.train.staleness);
+  if (scenario.parallel.microbatches != 1 || scenario.parallel.stages != 1)
+    fail(
+        "--methods {}: the scenario has {} microbatches and {} stages (each local step is of one "
+        "microbatch of the whole model). Write 1 of both.",
+        method.name, scenario.parallel.microbatches, scenario.parallel.stages);
+  scenario.parallel.microbatches = rival.local_steps;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,127 @@
+#include "training/parts/local_methods.hpp"
+
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/kept_share.hpp"
+#include "compress/rivals/bit_payloads.hpp"
+#include "compress/rivals/outer_steps.hpp"
+#include "compress/wire/dense.hpp"
+
+namespace longhaul::training {
+namespace {
+
+/// All of the outer gradient travels; sites may sum it on the way.
+class DenseOuterMethod final : public PartMethod {
+public:
+  DenseOuterMethod(const RivalSettings& settings, const PartPlace& place)
+      : settings_{settings}, place_{place} {}
+
+  std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
+    compress::require_finite(gradient);
+    return compress::encode_dense(gradient, compress::DenseFormat::f32);
+  }
+  std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
+    return compress::encode_dense(sum_of_dense(sets, place_.numbers), compress::DenseFormat::f32);
+  }
+  void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
+    mean_ = sum_of_dense(sets, place_.numbers);
+    for (float& number : mean_) number /= static_cast<float>(place_.replicas);
+  }
+  void step(int /*iteration*/, std::span<float> weights) override {
+    if (!outer_)
+      outer_.emplace(compress::OuterSettings{.rate = settings_.outer_rate,
+                                             .momentum = settings_.momentum,
+                                             .local_steps = settings_.local_steps},
+                     weights);
+    outer_->merge(0, mean_, weights);
+  }
+  void finish() override {}
+  std::size_t largest_set() const override {
+    return compress::kPayloadHeader + 4 * static_cast<std::size_t>(place_.numbers);
+  }
+  std::span<const float> residual() const override { return {}; }
+  std::span<const double> gradients_seen() const override { return {}; }
+  std::span<const double> sums_seen() const override { return {}; }
+
+private:
+  RivalSettings settings_;
+  PartPlace place_;
+  std::optional<compress::OuterSteps> outer_;  ///< from the first step on, which has the weights
+  std::vector<float> mean_;
+};
+
+/// The largest numbers of the outer gradient, two bits each.
+class SparseOuterMethod final : public PartMethod {
+public:
+  SparseOuterMethod(const RivalSettings& settings, const PartPlace& place)
+      : settings_{settings}, place_{place}, outer_{settings.keep, settings.decay, place.numbers} {}
+
+  std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
+    compress::require_finite(gradient);
+    return compress::encode_two_bits(outer_.take(gradient));
+  }
+  std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
+    fail("{}: a site's choice is not defined. Use exchange = \"direct\".", sets.front().source);
+  }
+  void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
+    std::vector<compress::SparseSet> decoded;
+    decoded.reserve(sets.size());
+    for (const SetPayload& set : sets)
+      decoded.push_back(compress::decode_two_bits(set.payload, {set.source, place_.numbers}));
+    sum_ = compress::merge(decoded);
+  }
+  void step(int /*iteration*/, std::span<float> weights) override {
+    compress::add_to(weights, sum_, -settings_.outer_rate / static_cast<float>(place_.replicas));
+  }
+  void finish() override {}
+  /// A place takes 5 bytes at most, a value 2 bits.
+  std::size_t largest_set() const override {
+    const auto kept = static_cast<std::size_t>(blocks_to_keep(place_.numbers, settings_.keep, 1));
+    return compress::kTwoBitHeader + 5 * kept + kept / 4 + 1;
+  }
+  std::span<const float> residual() const override { return outer_.residual(); }
+  std::span<const double> gradients_seen() const override { return {}; }
+  std::span<const double> sums_seen() const override { return {}; }
+
+private:
+  RivalSettings settings_;
+  PartPlace place_;
+  compress::SparseOuterGradient outer_;
+  compress::SparseSet sum_;
+};
+
+}  // namespace
+
+std::unique_ptr<PartMethod> make_local(const RivalSettings& settings, const PartPlace& place) {
+  if (place.staleness > 0)
+    fail(
+        "{}: staleness {} (local steps begin with the weights that all have after an exchange). "
+        "Set it to 0.",
+        to_string(settings.rival), place.staleness);
+  if (sends_all(settings.rival)) return std::make_unique<DenseOuterMethod>(settings, place);
+  return std::make_unique<SparseOuterMethod>(settings, place);
+}
+
+LocalSteps::LocalSteps(const StepSettings& settings, std::int64_t numbers)
+    : settings_{settings}, state_{compress::fresh_state(settings.optimizer, numbers, 1)} {
+  compress::check(settings.optimizer);
+}
+
+void LocalSteps::start(std::span<const float> weights) {
+  anchor_.assign(weights.begin(), weights.end());
+  weights_ = anchor_;
+}
+
+void LocalSteps::step(std::span<const float> gradient) {
+  compress::dense_step(settings_.optimizer, ++steps_, settings_.learning_rate, weights_, gradient,
+                       state_);
+}
+
+std::vector<float> LocalSteps::outer_gradient() const {
+  std::vector<float> gradient(anchor_.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = anchor_[i] - weights_[i];
+  return gradient;
+}
+
+}  // namespace longhaul::training

@@ -1,0 +1,190 @@
+#include "training/parts/rival_methods.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "base/kept_share.hpp"
+#include "compress/rivals/bit_payloads.hpp"
+#include "compress/rivals/decoupled_momentum.hpp"
+#include "compress/rivals/momentum_correction.hpp"
+#include "training/parts/local_methods.hpp"
+#include "training/parts/one_bit_method.hpp"
+
+namespace longhaul::training {
+namespace {
+
+/// The places that DeMo sends are in chunks of 64, whose gaps take a byte.
+int coefficients_kept(double keep) {
+  constexpr auto kChunk = static_cast<double>(compress::kDctChunk);
+  return static_cast<int>(std::clamp(std::floor(keep * kChunk + 1e-9), 1.0, kChunk));
+}
+
+/// What rivals that send sparse sets of single numbers have in common.
+class SparseRival : public PartMethod {
+public:
+  SparseRival(const PartPlace& place, const StepSettings& step, std::int64_t places,
+              std::int64_t most_kept, compress::IndexFormat index)
+      : numbers_{place.numbers},
+        rate_{step.learning_rate},
+        places_{places},
+        most_kept_{static_cast<std::size_t>(most_kept)},
+        index_{index} {}
+
+  std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
+    compress::require_finite(gradient);
+    return compress::encode(take(gradient), index_, compress::ValueFormat::f32);
+  }
+  std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
+    fail("{}: a site's choice is not defined. Use exchange = \"direct\".", sets.front().source);
+  }
+  void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
+    std::vector<compress::SparseSet> decoded;
+    decoded.reserve(sets.size());
+    for (const SetPayload& set : sets)
+      decoded.push_back(compress::decode(set.payload, {set.source, places_, 1}));
+    sum_ = compress::merge(decoded);
+  }
+  void finish() override {}
+  /// A place takes 5 bytes at most.
+  std::size_t largest_set() const override {
+    const auto stretches = static_cast<std::size_t>(places_ / compress::kStretch) + 1;
+    return compress::kPayloadHeader + 4 * stretches + 9 * most_kept_;
+  }
+  std::span<const float> residual() const override { return {}; }
+  std::span<const double> gradients_seen() const override { return {}; }
+  std::span<const double> sums_seen() const override { return {}; }
+
+protected:
+  [[nodiscard]] virtual compress::SparseSet take(std::span<const float> gradient) = 0;
+  [[nodiscard]] float rate() const { return rate_; }
+  [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(numbers_); }
+  [[nodiscard]] const compress::SparseSet& sum() const { return sum_; }
+
+private:
+  std::int64_t numbers_;
+  float rate_;
+  std::int64_t places_;
+  std::size_t most_kept_;
+  compress::IndexFormat index_;
+  compress::SparseSet sum_;
+};
+
+/// Momentum is gathered before numbers wait; a step is the rate times the sum.
+class DgcMethod final : public SparseRival {
+public:
+  DgcMethod(const RivalSettings& settings, const PartPlace& place, const StepSettings& step)
+      : SparseRival{place, step, place.numbers,
+                    blocks_to_keep(place.numbers, most_kept(settings), 1), settings.index},
+        dgc_{{settings.keep, settings.momentum, settings.warm_up}, place.numbers} {}
+
+  void step(int /*iteration*/, std::span<float> weights) override {
+    compress::add_to(weights, sum(), -rate());
+  }
+  std::span<const float> residual() const override { return dgc_.waiting(); }
+
+private:
+  static double most_kept(const RivalSettings& settings) {
+    constexpr double kFirstStage = 0.25;
+    return settings.warm_up > 0 ? std::max(kFirstStage, settings.keep) : settings.keep;
+  }
+  [[nodiscard]] compress::SparseSet take(std::span<const float> gradient) override {
+    return dgc_.take(gradient);
+  }
+  compress::Dgc dgc_;
+};
+
+/// The largest coefficients of the momentum's cosine transform; a step is the sign of their sum.
+class DemoMethod final : public SparseRival {
+public:
+  DemoMethod(const RivalSettings& settings, const PartPlace& place, const StepSettings& step)
+      : SparseRival{place, step, in_chunks(place.numbers),
+                    in_chunks(place.numbers) / static_cast<std::int64_t>(compress::kDctChunk) *
+                        coefficients_kept(settings.keep),
+                    compress::IndexFormat::gaps},
+        momentum_{coefficients_kept(settings.keep), settings.decay,
+                  static_cast<std::size_t>(place.numbers)} {}
+
+  void step(int /*iteration*/, std::span<float> weights) override {
+    compress::demo_step(weights, compress::numbers_of(sum(), count()), rate());
+  }
+
+private:
+  static std::int64_t in_chunks(std::int64_t numbers) {
+    constexpr auto kChunk = static_cast<std::int64_t>(compress::kDctChunk);
+    return (numbers + kChunk - 1) / kChunk * kChunk;
+  }
+  [[nodiscard]] compress::SparseSet take(std::span<const float> gradient) override {
+    return momentum_.take(gradient);
+  }
+  compress::DecoupledMomentum momentum_;
+};
+
+double bits_of_place(compress::IndexFormat index, double keep) {
+  switch (index) {
+    case compress::IndexFormat::coo32: return 32;
+    case compress::IndexFormat::coo16: return 16;
+    case compress::IndexFormat::gaps: break;
+  }
+  return 8 * compress::expected_gap_bytes(keep);
+}
+
+}  // namespace
+
+std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings, const PartPlace& place,
+                                       const StepSettings& step) {
+  switch (settings.rival) {
+    case Rival::dgc: return std::make_unique<DgcMethod>(settings, place, step);
+    case Rival::demo: return std::make_unique<DemoMethod>(settings, place, step);
+    case Rival::onebit: return make_one_bit(settings, place, step);
+    case Rival::localsgd:
+    case Rival::diloco:
+    case Rival::sparseloco: return make_local(settings, place);
+  }
+  fail("there is no such rival ({}).", static_cast<int>(settings.rival));
+}
+
+double bits_per_number(const RivalSettings& settings) {
+  constexpr double kFloat = 32, kChunk = compress::kDctChunk;
+  switch (settings.rival) {
+    case Rival::dgc: return settings.keep * (kFloat + bits_of_place(settings.index, settings.keep));
+    case Rival::demo: return coefficients_kept(settings.keep) / kChunk * (kFloat + 8);
+    case Rival::onebit: return 1;
+    case Rival::sparseloco:
+      return settings.keep * (2 + bits_of_place(compress::IndexFormat::gaps, settings.keep));
+    case Rival::localsgd:
+    case Rival::diloco: break;
+  }
+  return kFloat;
+}
+
+std::vector<double> early_bits(const RivalSettings& settings) {
+  if (settings.rival == Rival::onebit) return std::vector<double>(to_size(settings.warm_up), 32);
+  std::vector<double> bits;
+  if (settings.rival != Rival::dgc || settings.warm_up == 0) return bits;
+  compress::Dgc dgc{{settings.keep, settings.momentum, settings.warm_up}, 1};
+  const std::vector<float> nothing(1);
+  RivalSettings now = settings;
+  for (; dgc.keep() > settings.keep; (void)dgc.take(nothing)) {
+    now.keep = dgc.keep();
+    bits.push_back(bits_per_number(now));
+  }
+  return bits;
+}
+
+void resize_sets(Plan& plan, const std::function<double(int part)>& bits) {
+  constexpr double kFloat = 32;
+  for (const plan::OpPriority& each : plan.extras.priorities) {
+    Op& send = plan.ops[index(each.op)];
+    if (send.kind != OpKind::send) continue;
+    const double share = bits(each.priority - 1) / kFloat;
+    Op& recv = plan.ops[send.match];
+    send.size = recv.size = Bytes{
+        std::max<std::int64_t>(1, std::llround(share * static_cast<double>(send.size.count())))};
+    send.duration = Duration{std::llround(share * static_cast<double>(send.duration.count()))};
+  }
+}
+
+}  // namespace longhaul::training

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "compress/settings.hpp"
+#include "plan/plan.hpp"
+#include "training/parts/part_method.hpp"
+
+namespace longhaul::training {
+
+/// Methods of other authors with a payload, or an optimizer, of their own (docs/training.md, "Other
+/// methods"; their arithmetic is in compress/rivals/).
+#define LONGHAUL_RIVALS(X) \
+  X(dgc, "dgc")            \
+  X(demo, "demo")          \
+  X(onebit, "onebit")      \
+  X(localsgd, "localsgd")  \
+  X(diloco, "diloco")      \
+  X(sparseloco, "sparseloco")
+LONGHAUL_LISTED_ENUM(Rival, LONGHAUL_RIVALS);
+
+/// Do its replicas step by themselves and exchange how far they came?
+[[nodiscard]] constexpr bool steps_locally(Rival rival) { return rival >= Rival::localsgd; }
+/// Do all of its numbers travel, so that sites may sum them on the way?
+[[nodiscard]] constexpr bool sends_all(Rival rival) {
+  return rival == Rival::localsgd || rival == Rival::diloco;
+}
+
+struct RivalSettings {
+  Rival rival = Rival::dgc;
+  double keep = 0.01;  ///< dgc, sparseloco: of the numbers; demo: of the coefficients
+  compress::IndexFormat index = compress::IndexFormat::gaps;  ///< of dgc
+  float momentum = 0;                                         ///< of dgc, or of the outer step
+  float decay = 1;      ///< of demo's momentum, and of what waits with sparseloco
+  int warm_up = 0;      ///< onebit: dense steps before; dgc: steps of each stage of its ramp
+  int local_steps = 1;  ///< between two exchanges
+  float outer_rate = 1;
+};
+
+/// As the authors define it. Gradients are divided by the tokens of all replicas
+/// (docs/training.md), so that sums of sets are the mean of which the authors write; those of
+/// steps_locally() are the weights before less those after the local steps, and their mean is taken
+/// here. Throws Error where the settings cannot be.
+[[nodiscard]] std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings,
+                                                     const PartPlace& place,
+                                                     const StepSettings& step);
+
+/// Bits on the wire of a number of a part, in the long run. Nominal: places of "gaps" are those of
+/// numbers drawn at random.
+[[nodiscard]] double bits_per_number(const RivalSettings& settings);
+
+/// The same in each of the first steps, as long as a warm-up or a ramp lasts.
+[[nodiscard]] std::vector<double> early_bits(const RivalSettings& settings);
+
+/// Makes the sets of a plan of dense f32 sets (CompressMethod::none) as long as so many bits for
+/// each number of a part, by the part's number in the model: size and time on the links.
+void resize_sets(Plan& plan, const std::function<double(int part)>& bits);
+
+}  // namespace longhaul::training
