@@ -9,7 +9,8 @@ import longhaul
 PACKAGE = Path(longhaul.__file__).parent
 # Each may use those before it.
 ORDER = ("", "solver", "running", "drawing", "papers", "figures/runs", "figures/crosspipe",
-         "figures/atlas", "figures/bubbletea", "figures/centauri", "figures/vtrain", "figures",
+         "figures/atlas", "figures/bubbletea", "figures/centauri", "figures/vtrain", "figures/stella",
+         "figures",
          "commands")
 MOST_FILES = 30
 
