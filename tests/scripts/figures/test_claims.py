@@ -214,7 +214,7 @@ class KeptVerdicts(unittest.TestCase):
                                           figure)) + " |"
                 self.assertIn(line, lines)
                 found.append((figure.split("-")[0], row.verdict))
-        for paper in ("crosspipe", "atlas"):
+        for paper in ("crosspipe", "atlas", "stella"):
             own = [verdict for name, verdict in found if name == paper]
             total = ", ".join(f"{own.count(name)} {name}" for name in claims.VERDICTS)
             self.assertIn(f"{len(own)} verdicts: {total}.", lines)

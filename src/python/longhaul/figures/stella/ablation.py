@@ -26,11 +26,13 @@ FIGURE = Figure(
                  column="product_percent", where="without=both; host=1 thread, paper",
                  why="1 - (1 - 0.113) (1 - 0.173)."),))
 RATES = (100, 500, 1000)
-PARTS = {"staleness": "train.staleness=0", "priority": "train.serve=arrival"}
+SYNC, FCFS = "train.staleness=0", "train.serve=arrival"
+PARTS = {"staleness": (SYNC,), "priority": (FCFS,), "both of them": (SYNC, FCFS)}
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0, 1.25, 1.75)  # of the largest rate whose exchange is hidden
 FRESH_MODEL = "vit-b-16"
 KEPT = tools.SCENARIOS / "stella-kernels.csv"
-THREADS = (16, 1)  # the paper's number, and one for all tasks
+HOSTS = {"16 threads": ("train.host_threads=16",), "1 thread": ("train.host_threads=1",),
+         "1 thread, no staleness": ("train.host_threads=1", SYNC)}  # 16 are the paper's
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def add_arguments(parser):
 
 def draw(options):
     table = numbers(measured(options.kernels))
-    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table.round(6), verdicts(table))]
 
 
 def measured(path):
@@ -75,10 +77,10 @@ def measured(path):
 
 
 def without_parts():
-    """Each model whole, without staleness and without priority."""
-    return [Run(method, model, mbps, more=(more,) if more else (), at=(("without", name),))
+    """Each model whole, without staleness, without priority, and without both."""
+    return [Run(method, model, mbps, more=more, at=(("without", name),))
             for model in cluster.MODELS for mbps in RATES for method in methods.STELLA
-            for name, more in {"nothing": "", **PARTS}.items()]
+            for name, more in {"nothing": (), **PARTS}.items()]
 
 
 def with_shares():
@@ -97,14 +99,14 @@ def with_costs(sets):
     for name, costs in sets.items():
         choices = {"neither": (costs.block, costs.sparse), "top-k": (costs.topk, costs.single),
                    "dense SGD": (costs.block, costs.dense), "both": (costs.topk, costs.dense)}
-        for threads in THREADS:
+        for host, words in HOSTS.items():
             for choice, (compress, optimize) in choices.items():
-                more = ("train.compress.keep=1%", f"train.host_threads={threads}",
+                more = ("train.compress.keep=1%", *words,
                         f"train.costs.compress={compress / 12:.4f}ms",
                         f"train.costs.optimize={optimize / 12:.4f}ms")
-                host = f"{threads} thread{'s' if threads > 1 else ''}, {name}"
                 found.append(Run("stella", FRESH_MODEL, 1000, more=more,
-                                 at=(("without", choice), ("host", host), ("keep_percent", 1.0))))
+                                 at=(("without", choice), ("host", f"{host}, {name}"),
+                                     ("keep_percent", 1.0))))
     return found
 
 
@@ -118,6 +120,11 @@ def numbers(costs):
         100 * (1 - whole.get(key, float("nan")) / own)
         for key, own in zip(table[keys].itertuples(index=False, name=None), table["iteration_ms"])]
     alone = 1 - claims.value("stella-topk") / 100, 1 - claims.value("stella-dense-sgd") / 100
+    both = table["without"] == "both of them"  # against staleness alone left out
+    sync = table[table["without"] == "staleness"].set_index(keys)["iteration_ms"]
+    table.loc[both, "slower_percent"] = [
+        100 * (1 - sync[key] / own) for key, own in
+        zip(table.loc[both, keys].itertuples(index=False, name=None), table["iteration_ms"][both])]
     table["product_percent"] = 100 * (1 - alone[0] * alone[1])
     return table
 
@@ -128,6 +135,11 @@ def slower(table, without, **where):
     for column, value in where.items():
         own = own[own[column] == value]
     return {key: list(part["slower_percent"]) for key, part in own.groupby("method")}
+
+
+def percent(found):
+    """For people; no "-0.0"."""
+    return claims.spread([round(one, 1) + 0.0 for one in found], ".1f", "%")
 
 
 def by_gains(claim, found):
@@ -146,22 +158,22 @@ def fresh(table):
     return claims.judge(
         claim, claims.over_inputs([one for values in found for one in values],
                                   lambda one: claims.within(one, claims.value(claim))),
-        f"{claims.spread(found['stella'], '.1f', '%')} (hidden), "
-        f"{claims.spread(found['stella-eq6'], '.1f', '%')} (eq. 6)",
+        f"{percent(found['stella'])} (hidden), "
+        f"{percent(found['stella-eq6'])} (eq. 6)",
         f"By the share of numbers kept: {at[0.5]:.0f}% fresh at half of what is hidden, "
         f"{at[1.25]:.0f}% at 1.25 times as many.")
 
 
 def priority(table):
     found = slower(table, "priority", model="resnet152")
+    sync = slower(table, "both of them", model="resnet152")
     claim = "stella-priority"
-    other = [one for values in slower(table, "priority").values() for one in values]
     return claims.judge(
-        claim, by_gains(claim, [max(values) for values in found.values()]),
-        f"{claims.spread(found['stella'], '.1f', '%')} (hidden), "
-        f"{claims.spread(found['stella-eq6'], '.1f', '%')} (eq. 6)",
-        f"All models and rates: {claims.spread(other, '.1f', '%')}. An exchange that is hidden "
-        "with an iteration to spare has no order that matters.")
+        claim, by_gains(claim, [max(values) for values in (*found.values(), *sync.values())]),
+        f"{percent(found['stella'])} (hidden), {percent(found['stella-eq6'])} (eq. 6); without "
+        f"staleness {percent(sync['stella'])} (hidden), {percent(sync['stella-eq6'])} (eq. 6)",
+        "An exchange that has an iteration to spare has no order that matters: priority is for "
+        "weights that are needed at once.")
 
 
 def staleness(table):
@@ -169,9 +181,9 @@ def staleness(table):
     swin = slower(table, "staleness", model="swin-b")["stella"]
     readings = {(method, "same"): values for method, values in found.items()}
     return claims.judge("stella-staleness", methods.of_range("stella-staleness", readings),
-                        f"{claims.spread(found['stella'], '.1f', '%')} (hidden), "
-                        f"{claims.spread(found['stella-eq6'], '.1f', '%')} (eq. 6)",
-                        f"Swin-B, which the paper says 22% of: {claims.spread(swin, '.1f', '%')} "
+                        f"{percent(found['stella'])} (hidden), "
+                        f"{percent(found['stella-eq6'])} (eq. 6)",
+                        f"Swin-B, which the paper says 22% of: {percent(swin)} "
                         "(hidden).")
 
 
@@ -186,7 +198,7 @@ def of_costs(table):
             why += (f" The paper's two alone make {table['product_percent'].iloc[0]:.1f}%; tasks "
                     "that were hidden one by one may cost more together.")
         judged.append(claims.judge(claim, by_gains(claim, list(own)), "; ".join(
-            f"{value:.1f}% ({host})" for host, value in own.items()), why))
+            f"{percent([value])} ({host})" for host, value in own.items()), why))
     return judged
 
 
@@ -217,10 +229,10 @@ def figure_of(table):
     plt = style.apply()
     figure, grid = plt.subplots(2, 2, figsize=(10.4, 7.4))
     _shares(grid[0][0], table[table["without"] == "share"])
-    for axes, part in ((grid[0][1], "staleness"), (grid[1][0], "priority")):
-        _parts(axes, table[table["without"] == part], part)
+    _parts(grid[0][1], table, "staleness", ("staleness",))
+    _parts(grid[1][0], table, "priority", ("priority", "both of them"))
     _costs(grid[1][1], table[table["host"] != ""])
-    bars.finish(figure, grid[0][1], "StellaTrain without its parts, simulated",
+    bars.finish(figure, grid[1][0], "StellaTrain without its parts, simulated",
                 "Stars and lines in red: the paper. Costs: ViT-B-16, 1 Gbps, 1% kept.", columns=2)
     figure.subplots_adjust(wspace=0.16, hspace=0.42)
     return figure
@@ -235,15 +247,19 @@ def _shares(axes, table):
     bars.ground(axes)
 
 
-def _parts(axes, table, part):
+def _parts(axes, table, part, left_out):
     groups = [(model, mbps) for model in cluster.MODELS for mbps in RATES]
-    for index, method in enumerate(methods.STELLA):
-        own = table[table["method"] == method].set_index(["model", "mbps"])["slower_percent"]
-        axes.bar([place - 0.2 + 0.4 * index for place in range(len(groups))],
-                 [own[group] for group in groups], 0.38, color=methods.COLOURS[method],
-                 edgecolor="black", linewidth=0.4, label=methods.LABELS[method])
-    claim = f"stella-{part}"
-    for value in claims.values(claim):
+    shown = [(method, without) for without in left_out for method in methods.STELLA]
+    step = 0.84 / len(shown)
+    for index, (method, without) in enumerate(shown):
+        own = table[(table["without"] == without) & (table["method"] == method)]
+        own = own.set_index(["model", "mbps"])["slower_percent"]
+        sync = without == "both of them"
+        axes.bar([place - 0.42 + (index + 0.5) * step for place in range(len(groups))],
+                 [own[group] for group in groups], step * 0.94, color=methods.COLOURS[method],
+                 edgecolor="black", linewidth=0.4, hatch="////" if sync else None,
+                 label=methods.LABELS[method] + (", nothing stale" if sync else ""))
+    for value in claims.values(f"stella-{part}"):
         axes.axhline(value, color="#c4161c", linewidth=0.8, linestyle="--")
     axes.set_xticks(range(len(groups)), [f"{'1G' if mbps == 1000 else mbps}\n"
                                          f"{cluster.NAMES[model] if mbps == 500 else ''}"
@@ -256,16 +272,19 @@ def _parts(axes, table, part):
 def _costs(axes, table):
     choices = ("top-k", "dense SGD", "both")
     hosts = list(dict.fromkeys(table["host"]))
-    for index, (host, colour) in enumerate(zip(hosts, ("#9fc5e8", "#0b5394", "#f0c090", "#c9561a"))):
+    colours = ("#9fc5e8", "#3f7fbf", "#0b3a6b", "#f8dcc0", "#e09a50", "#8a4010")
+    for index, (host, colour) in enumerate(zip(hosts, colours)):
         own = table[table["host"] == host].set_index("without")["slower_percent"]
-        axes.bar([place - 0.3 + 0.2 * index for place in range(len(choices))],
-                 [own[choice] for choice in choices], 0.19, color=colour, edgecolor="black",
-                 linewidth=0.4, label=host)
+        heights = [round(own[choice], 1) + 0.0 for choice in choices]
+        bar = axes.bar([place - 0.35 + 0.14 * index for place in range(len(choices))], heights,
+                       0.13, color=colour, edgecolor="black", linewidth=0.4, label=host)
+        axes.bar_label(bar, fmt="%.3g", fontsize=6.5, padding=1)
     axes.plot(range(len(choices)), [claims.value(name) for name in
                                     ("stella-topk", "stella-dense-sgd", "stella-both")], "*",
               color="#c4161c", markersize=10)
     axes.set_xticks(range(len(choices)), choices)
     axes.set_ylabel("slower (%)")
     axes.set_title("Costlier tasks on the host", loc="left")
-    axes.legend(frameon=False)
+    axes.set_ylim(-1, 62)
+    axes.legend(frameon=False, loc="upper left", ncols=2)
     bars.ground(axes)

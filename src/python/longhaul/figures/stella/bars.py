@@ -21,7 +21,7 @@ def panels(table, column, value, title, label, unit, note="", bands=None):
             panel.axhspan(*bands[name], color="#f6e3b4", zorder=0, label="the paper: StellaTrain")
     headroom(grid[0][0])
     grid[0][0].set_ylabel(label)
-    finish(figure, grid[0][0], title, note)
+    finish(figure, grid[0][0], title, note, columns=4)
     return figure
 
 

@@ -30,7 +30,7 @@ def add_arguments(parser):
 def draw(options):
     del options
     table = numbers()
-    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table.round(6), verdicts(table))]
 
 
 def case(name, throughput):

@@ -28,7 +28,7 @@ def draw(options):
     runs = [run for run in methods.grid(cluster.MODELS, RATES)
             if run.batches == "same" or (run.method == "compress" and run.mbps in CLAIMED)]
     table = methods.numbers(runs)
-    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table.round(6), verdicts(table))]
 
 
 def gains(table, mbps):

@@ -41,7 +41,7 @@ def add_arguments(parser):
 
 def draw(options):
     table = numbers(options.probes)
-    return [Drawn(FIGURE.name, figure_of(table, bool(options.probes)), table,
+    return [Drawn(FIGURE.name, figure_of(table, bool(options.probes)), table.round(6),
                   verdicts(table, bool(options.probes)))]
 
 
@@ -119,7 +119,7 @@ def figure_of(table, measured):
     name = "tune, measured probes" if measured else "tune, all converge alike"
     for choice, colour in (("tune", "#0b5394"), ("batch 137", "#9fcf8f"), ("batch 240", "#2aa552")):
         own = table[table["choice"] == choice]
-        label = name if choice == "tune" else f"equation 6 at a {choice} by speed"
+        label = name if choice == "tune" else f"equation 6, {choice} by speed"
         left.plot(own["mbps"], own["rate_percent"], "o-", color=colour, markersize=3.5, label=label)
     tuned = table[table["choice"] == "tune"]
     right.plot(tuned["mbps"], tuned["samples"], "o-", color="#0b5394", markersize=3.5)

@@ -38,7 +38,7 @@ def add_arguments(parser):
 def draw(options):
     del options
     table = numbers()
-    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table.round(6), verdicts(table))]
 
 
 def resnet50_run(mbps, images):
@@ -96,14 +96,13 @@ def verdicts(table):
     theirs, wan = claims.value(claim), trace()
     least = table[table["part"] == "needed"]["needed_mbps"].min()
     return [
-        claims.judge(claim, claims.over_inputs(remote + used, lambda one: claims.within(one, theirs)),
+        claims.judge(claim, claims.over_inputs(remote + used,
+                                               lambda one: claims.within(one, theirs)),
                      f"remote node {claims.spread(remote, '.1f', '%')}, all GPUs "
                      f"{claims.spread(used, '.1f', '%')} (64 to 256 images a GPU)",
                      "ResNet50's parameters (25.6 M) and FLOPs over ResNet152's are not the "
-                     "paper's; its batch is open. 17% lies between the two."
-                     if min(remote) < theirs < max(remote) else
-                     "ResNet50's parameters (25.6 M) and FLOPs over ResNet152's are not the "
-                     "paper's; its batch is open."),
+                     "paper's; its batch is open."
+                     + (" 17% lies between." if min(remote) < theirs < max(remote) else "")),
         claims.judge("stella-wan", claims.NOT_JUDGED,
                      f"the trace that is shipped: {wan.min():.0f} to {wan.max():.0f}, mean "
                      f"{wan.mean():.1f} Mbps",
@@ -124,8 +123,9 @@ def figure_of(table):
     left.axvspan(50, 600, color="#f6e3b4", label="WAN: 50 to 600 Mbps")
     left.set_xscale("log")
     left.set_xlim(30, 60000)
+    left.set_xticks([100, 1000, 10000], ["100", "1G", "10G"])
     left.margins(y=0.3)
-    left.set_xlabel("Mbps that pass all gradients within a batch of alpha")
+    left.set_xlabel("Mbps (G: Gbps) that pass all gradients within a batch of alpha")
     left.set_title("Needed bandwidth", loc="left")
     left.legend(frameon=False, loc="center left", bbox_to_anchor=(0.38, 0.72))
     _used(right, table[table["part"] == "utilisation"])

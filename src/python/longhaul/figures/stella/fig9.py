@@ -14,11 +14,11 @@ FIGURE = Figure(
     expected=(
         Expected("ViT-B-16 by DDP over 100 Mbps (ms)", "exact", low=49752, high=49753,
                  column="iteration_ms", where="model=vit-b-16; mbps=100; method=ddp; batches=same",
-                 why="A ring: 14 x 352 MB / 8 / 100 Mbps, 14 x 18 ms / 14 turns of it in the WAN, "
-                     "after 45 images on an RTX 2080 Ti."),
-        Expected("iterations over their slowest blocks, the least (%)", "bound", low=0, high=1e9,
+                 why="14 messages of a ring, 44 MB each, over 100 Mbps, a latency of 18 ms, and 45 "
+                     "images at 99 a second."),
+        Expected("iterations over their slowest blocks, the least (%)", "bound", low=-0.1, high=1e9,
                  column="above_blocks_percent", reduce="min",
-                 why="No iteration is shorter than its F and B."),))
+                 why="None is shorter than its F and B, but for the start of a stream."),))
 RATES = (100, 500, 1000)
 COMPRESSED = ("compress", "espresso")
 DENSE = ("ddp", "ddp-hetero")
@@ -37,7 +37,7 @@ def draw(options):
         "All with the same batches, by speed but for PyTorch DDP. Convergence is left out; the "
         "paper's band has it, and is over systems that do not compress.",
         {mbps: claims.values(f"stella-{mbps}-dense") for mbps in RATES})
-    return [Drawn(FIGURE.name, figure, table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure, table.round(6), verdicts(table))]
 
 
 def numbers():

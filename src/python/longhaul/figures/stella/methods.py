@@ -118,6 +118,8 @@ def sites(chosen):
 def iterations_of(run):
     if run.where is cluster.MULTICLOUD:
         return ON_TRACE.get(run.method, 1500)
+    if "train.staleness=0" in run.more:
+        return 4 * FEW
     return ITERATIONS if run.method in STELLA else FEW
 
 

@@ -31,7 +31,7 @@ def add_arguments(parser):
 def draw(options):
     del options
     table = numbers()
-    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+    return [Drawn(FIGURE.name, figure_of(table), table.round(6), verdicts(table))]
 
 
 def command_of(model, gpu):
@@ -75,8 +75,9 @@ def figure_of(table):
             panel.plot([0, alpha, max(BATCHES)], [0, beta, beta], color=colour, linewidth=1.2,
                        label=LABELS[gpu])
             panel.plot(own["batch"], own["samples_per_s"], "o", color=colour, markersize=4)
-            panel.annotate(f"({alpha:g}, {beta:g})", (max(BATCHES), beta), xytext=(0, 3),
-                           textcoords="offset points", ha="right", fontsize=7, color=colour)
+            panel.annotate(f"({alpha:g}, {beta:g})", (max(BATCHES), beta),
+                           xytext=(0, -10 if gpu == "v100" else 4), textcoords="offset points",
+                           ha="right", fontsize=7, color=colour)
         panel.set_xlabel("images of a batch")
         panel.set_title(cluster.NAMES[model], loc="left")
         bars.ground(panel)

@@ -1,0 +1,212 @@
+"""Arithmetic and verdicts of StellaTrain's figures, and one run against its closed form."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul.errors import Failure
+from longhaul.figures.stella import (ablation, cluster, fig2, fig8, fig9, fig10, fig11, fig14, gpt2,
+                                     methods, table2)
+from longhaul.figures.stella.methods import Run
+from longhaul.papers import claims
+from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
+from longhaul.running import tools
+
+
+def is_built():
+    try:
+        return bool(tools.binary("longhaul"))
+    except Failure:
+        return False
+
+
+class Batches(unittest.TestCase):
+    def test_by_speed_while_the_slowest_saturates(self):
+        gpus = cluster.EIGHT.gpus
+        seconds = cluster.saturated_seconds("vit-b-16", gpus)
+        self.assertAlmostEqual(seconds, 32 / 148)
+        batch = cluster.by_speed("vit-b-16", gpus, seconds)
+        self.assertEqual(batch, [64] * 4 + [32] * 2 + [21] * 2)
+        self.assertAlmostEqual(cluster.slowest("vit-b-16", gpus, batch), seconds)
+        self.assertEqual(cluster.equal(batch), [45] * 8)
+
+    def test_below_alpha_a_batch_takes_as_long_as_at_it(self):
+        self.assertAlmostEqual(cluster.seconds_of("vit-b-16", "rtx4090", 3), 28 / 300)
+        self.assertAlmostEqual(cluster.seconds_of("vit-b-16", "v100", 40), 40 / (0.9 * 99))
+
+    def test_equation_6(self):
+        self.assertAlmostEqual(cluster.least_rate("vit-b-16", 1e9, 28 / 300), 0.96686, 5)
+        self.assertAlmostEqual(cluster.least_rate("vit-b-16", 1e8, 45 / 300), 0.99467, 5)
+        self.assertEqual(cluster.least_rate("vit-b-16", 1e12, 1), 0)
+
+
+class Methods(unittest.TestCase):
+    def words(self, method, **more):
+        run = Run(method, "vit-b-16", 100, **more)
+        return dict(word.split("=", 1) for word in methods.overrides(run))
+
+    def test_only_baselines_fill_memories(self):
+        self.assertEqual(sum(methods.batch_of(Run("stella", "vit-b-16", 100, batches="full"))), 362)
+        self.assertEqual(sum(methods.batch_of(Run("ddp", "vit-b-16", 100, batches="full"))), 1464)
+
+    def test_hidden_is_four_sevenths_of_equation_6(self):
+        # 8 bytes a number, handed on 7 times in 8 shares, where the equation counts 4 bytes.
+        both = [methods.kept(Run(name, "vit-b-16", 100), 0.2) for name in methods.STELLA]
+        self.assertAlmostEqual(both[1] / both[0], 4 / 7)
+
+    def test_compression_holds_gpus_as_long_as_it_takes(self):
+        words = self.words("compress")
+        speed = float(words["datacenter.lab.speed"])
+        self.assertAlmostEqual(32 / 148 / speed - 32 / 148, 33.5e-3 / 0.84, 5)
+        self.assertEqual((words["train.compress.keep"], words["train.staleness"]), ("0.01", "0"))
+        self.assertEqual(methods.kept(Run("compress", "vit-b-16", 115.7), 1), 0.01)
+        self.assertEqual(methods.kept(Run("compress", "vit-b-16", 3000), 1), 0.10)
+
+    def test_the_trace_is_not_replaced_by_a_bandwidth(self):
+        self.assertNotIn("link.bandwidth", self.words("ddp", where=cluster.MULTICLOUD))
+        self.assertEqual(self.words("ddp")["link.bandwidth"], "100Mbps")
+
+    def test_mean_over_whole_turns_of_the_trace(self):
+        answer = {"stream": {"iteration_start_ns": [0, 100e9, 200e9, 310e9, 400e9]}}
+        self.assertEqual(methods.seconds_over_trace(answer), 300 / 3)
+
+    def test_ranges(self):
+        found = {("stella", "same"): [127, 258]}
+        self.assertEqual(methods.of_range("stella-100-dense", found), HOLDS)
+        found["stella", "full"] = [10, 20]
+        self.assertEqual(methods.of_range("stella-100-dense", found), PARTLY)
+        self.assertEqual(methods.of_range("stella-100-dense", {1: [10, 20], 2: [30, 40]}), FAILS)
+        self.assertEqual(methods.of_range("stella-100-dense", {1: [128, 900]}), PARTLY)
+        self.assertEqual(methods.up_to("stella-multicloud-ddp", {1: [3, 104]}), HOLDS)
+        self.assertEqual(methods.up_to("stella-multicloud-ddp", {1: [3, 140]}), LARGER)
+
+    def test_speedups_are_of_samples(self):
+        table = pd.DataFrame([
+            {"model": "m", "mbps": 100, "method": method, "batches": batches, "samples_per_s": speed}
+            for method, batches, speed in (("stella", "same", 50), ("stella-eq6", "same", 20),
+                                           ("ddp", "same", 5), ("ddp", "full", 10))])
+        found = methods.by_reading(methods.speedups(table, ("ddp",)))
+        self.assertEqual(found, {("stella", "same"): [10], ("stella", "full"): [5],
+                                 ("stella-eq6", "same"): [4], ("stella-eq6", "full"): [2]})
+        self.assertTrue(methods.said(found).startswith("10.0 (hidden, same batches); 4.0 (eq. 6,"))
+
+    @unittest.skipUnless(is_built(), "longhaul is not built")
+    def test_a_ring_against_its_closed_form(self):
+        row = methods.numbers([Run("ddp", "vit-b-16", 100)]).iloc[0]
+        expected = 14 * 352e6 / 8 * 8 / 100e6 + 0.018 + 45 / 99
+        self.assertAlmostEqual(row["iteration_ms"], 1e3 * expected, 1)
+        self.assertEqual(row["samples"], 360)
+
+
+class Figures(unittest.TestCase):
+    def test_alphas_of_the_multicloud(self):
+        self.assertEqual(fig8.alphas_over_least("swin-b"), (4 * 40 + 2 * 36 + 2 * 16) / (8 * 16))
+
+    def test_stretches_of_time(self):
+        seconds, speed = fig8.smoothed([0, 2, 4, 6, 20], 12)
+        self.assertEqual((seconds, speed), ([0, 6, 6, 20], [6, 6, 12 / 14, 12 / 14]))
+
+    def test_costs(self):
+        half = fig10.case("x", 2.0)
+        self.assertEqual((half["saved_percent"], half["longer_percent"]), (75, -50))
+        v100 = fig10.needed_v100("swin-b") * 80
+        self.assertAlmostEqual(fig10.compute_bound("swin-b", v100), 1.407)
+        said = {one.id: one for one in fig10.verdicts(fig10.numbers())}
+        self.assertEqual(said["stella-cost-fp32"].verdict, HOLDS)
+        self.assertEqual(said["stella-cost-throughput"].verdict, LARGER)
+        self.assertTrue(said["stella-cost-fp16"].ours.startswith("9.8% longer"))
+
+    def test_the_batch_is_judged_only_with_probes(self):
+        rows = [{"choice": choice, "mbps": mbps, "samples": samples, "rate_percent": rate}
+                for choice, mbps, samples, rate in (
+                    ("tune", 1000, 137, 97), ("tune", 100, 300, 99), ("batch 137", 1000, 137, 96.7),
+                    ("batch 240", 100, 240, 95))]
+        for measured, verdict in ((False, NOT_JUDGED), (True, PARTLY)):
+            said = {one.id: one for one in fig14.verdicts(pd.DataFrame(rows), measured)}
+            self.assertEqual(said["stella-batch"].verdict, verdict)
+            self.assertEqual(said["stella-rate"].verdict, PARTLY)
+        self.assertAlmostEqual(fig14.by_speed(240), 240 * 300 / (4 * 399))
+
+    def test_gains_are_of_iterations(self):
+        table = pd.DataFrame([
+            {"model": model, "mbps": 100, "method": method, "batches": batches,
+             "iterations_per_s": speed} for model in cluster.MODELS
+            for method, batches, speed in (("stella", "same", 3), ("stella-eq6", "same", 2),
+                                           ("compress", "same", 2), ("compress", "full", 1))])
+        self.assertEqual(fig11.gains(table, 100)["stella", "same"], [50] * 3)
+        self.assertEqual(fig11.gains(table, 100)["stella-eq6", "full"], [100] * 3)
+
+    def test_resnet50_takes_the_times_of_its_stand_in(self):
+        words = [word for word in methods.overrides(fig2.resnet50_run(1000, 256))]
+        self.assertIn("train.batch=[86, 86, 86, 86, 86, 86, 86, 86]", words)
+        self.assertIn("link.bandwidth=2265.62Mbps", words)
+        self.assertAlmostEqual(fig2.needed("vit-b-16", "rtx4090"), 32 * 88 / (28 / 300), 6)
+
+    def test_table_2_holds_only_by_its_largest(self):
+        rows = [{"model": model, "gpu": gpu, "samples_per_s": speed} for model in cluster.MODELS
+                for gpu, speed in (("rtx4090", 150), ("rtx3090", 100))]
+        self.assertEqual(table2.verdicts(pd.DataFrame(rows))[0].verdict, FAILS)
+
+    def test_judged_claims_are_published_once(self):
+        names = [name for name in claims.published() if name.startswith("stella-")]
+        self.assertEqual(len(names), 38)
+        self.assertEqual({f"stella-{mbps}-dense" for mbps in fig9.RATES} - set(names), set())
+
+
+class Ablation(unittest.TestCase):
+    def test_costs_of_a_record(self):
+        names = ("threshold of blocks of 16", "topk of single numbers", "momentum skip",
+                 "momentum skip of single numbers", "momentum dense")
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "costs.json"
+            path.write_text(json.dumps({"kernels": [{"name": name, "median_s": place / 1000}
+                                                    for place, name in enumerate(names)]}))
+            self.assertEqual(ablation.measured(path), ablation.Costs(0, 1, 2, 3, 4))
+        self.assertEqual(ablation.measured(None).topk, 85.948)
+
+    def test_top_k_steps_on_single_numbers(self):
+        runs = {dict(run.at)["without"]: run.more
+                for run in ablation.with_costs({"x": ablation.Costs(12, 24, 36, 48, 60)})}
+        for choice, compress, optimize in (("neither", 1, 3), ("top-k", 2, 4),
+                                           ("dense SGD", 1, 5), ("both", 2, 5)):
+            self.assertIn(f"train.costs.compress={compress:.4f}ms", runs[choice])
+            self.assertIn(f"train.costs.optimize={optimize:.4f}ms", runs[choice])
+
+    def test_no_less_than_nothing(self):
+        self.assertEqual(ablation.percent([-0.01, 0.02]), "0.0%")
+        self.assertEqual(ablation.percent([-0.2, 3]), "-0.2 to 3.0%")
+
+
+class Gpt2(unittest.TestCase):
+    def test_readings_of_an_iteration(self):
+        self.assertEqual(gpt2.rate_of(0.5, [8, 24], "together"), 2)
+        self.assertEqual(gpt2.rate_of(0.5, [8, 24], "added up"), 4)
+        self.assertEqual(gpt2.rate_of(0.5, [8, 24], "batches of 8"), 8)
+        for reading in gpt2.READINGS:
+            seconds = gpt2.seconds_of_batch("rtx4090", 8, reading)
+            self.assertAlmostEqual(gpt2.rate_of(seconds, [8, 8], reading), 17.8)
+
+    def test_batches(self):
+        self.assertEqual(gpt2.batch_of("stella", "together"), [24] * 4 + [11] * 2 + [8] * 2)
+        self.assertEqual(gpt2.batch_of("ddp", "together"), [8] * 8)
+        self.assertEqual(gpt2.batch_of("stella", "added up"), [8] * 8)
+
+    def test_both_rates_have_to_hold(self):
+        def verdict(stella, ddp):
+            rows = [{"reading": reading, "method": method, "iterations_per_s": speed}
+                    for reading in gpt2.READINGS
+                    for method, speed in (("stella", stella), ("node", 17.8), ("ddp", ddp),
+                                          ("ddp-hetero", ddp))]
+            return {one.id: one.verdict for one in gpt2.verdicts(pd.DataFrame(rows))}
+
+        self.assertEqual(verdict(27.2, 1.58)["stella-gpt2-rates"], HOLDS)
+        self.assertEqual(verdict(27.2, 0.1)["stella-gpt2-rates"], PARTLY)
+        self.assertEqual(verdict(27.2, 1.58)["stella-gpt2-ddp"], HOLDS)
+        self.assertEqual(verdict(5, 0.1)["stella-gpt2-rates"], FAILS)
+
+
+if __name__ == "__main__":
+    unittest.main()
