@@ -85,8 +85,8 @@ class Methods(unittest.TestCase):
 
     def test_speedups_are_of_samples(self):
         table = pd.DataFrame([
-            {"model": "m", "mbps": 100, "method": method, "batches": batches, "samples_per_s": speed}
-            for method, batches, speed in (("stella", "same", 50), ("stella-eq6", "same", 20),
+            {"model": "m", "mbps": 100, "method": method, "batches": batches,
+             "samples_per_s": speed} for method, batches, speed in (("stella", "same", 50), ("stella-eq6", "same", 20),
                                            ("ddp", "same", 5), ("ddp", "full", 10))])
         found = methods.by_reading(methods.speedups(table, ("ddp",)))
         self.assertEqual(found, {("stella", "same"): [10], ("stella", "full"): [5],
@@ -127,7 +127,7 @@ class Figures(unittest.TestCase):
         for measured, verdict in ((False, NOT_JUDGED), (True, PARTLY)):
             said = {one.id: one for one in fig14.verdicts(pd.DataFrame(rows), measured)}
             self.assertEqual(said["stella-batch"].verdict, verdict)
-            self.assertEqual(said["stella-rate"].verdict, PARTLY)
+            self.assertEqual(said["stella-rate"].verdict, PARTLY)  # 96.7 prints 97; 95 is not 99.5
         self.assertAlmostEqual(fig14.by_speed(240), 240 * 300 / (4 * 399))
 
     def test_gains_are_of_iterations(self):
@@ -139,7 +139,7 @@ class Figures(unittest.TestCase):
         self.assertEqual(fig11.gains(table, 100)["stella", "same"], [50] * 3)
         self.assertEqual(fig11.gains(table, 100)["stella-eq6", "full"], [100] * 3)
 
-    def test_resnet50_takes_the_times_of_its_stand_in(self):
+    def test_resnet50_takes_the_times_of_resnet152(self):
         words = [word for word in methods.overrides(fig2.resnet50_run(1000, 256))]
         self.assertIn("train.batch=[86, 86, 86, 86, 86, 86, 86, 86]", words)
         self.assertIn("link.bandwidth=2265.62Mbps", words)

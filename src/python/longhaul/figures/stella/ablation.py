@@ -1,4 +1,4 @@
-"""StellaTrain without its parts: priority, staleness, cheap compression and optimizer (5.2, 5.3)."""
+"""StellaTrain without its parts: priority, staleness, cheap host tasks (5.2, 5.3)."""
 
 import json
 from dataclasses import dataclass
@@ -192,8 +192,8 @@ def of_costs(table):
     for claim, choice in (("stella-topk", "top-k"), ("stella-dense-sgd", "dense SGD"),
                           ("stella-both", "both")):
         own = table[table["without"] == choice].set_index("host")["slower_percent"]
-        why = ("By costs of the paper (of top-k only threshold without blocks is known) and by those "
-               "of one core here; 16 workers hide all of them beside the blocks.")
+        why = ("By costs of the paper (of top-k only threshold without blocks is known) and by "
+               "those of one core here; 16 workers hide all of them beside the blocks.")
         if choice == "both":
             why += (f" The paper's two alone make {table['product_percent'].iloc[0]:.1f}%; tasks "
                     "that were hidden one by one may cost more together.")

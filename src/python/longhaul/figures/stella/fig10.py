@@ -110,7 +110,7 @@ def figure_of(table):
         panel.set_axisbelow(True)
     panels[0].invert_yaxis()
     bars.finish(figure, panels[0], "6 RTX and 4 V100 against 8 V100: arithmetic",
-                "Red: from the paper's +40.7% (FP32) and -45.1% of cost (FP16). Grey: table 2, a V100 "
-                "of 0.9 RTX 2080 Ti.")
+                "Red: from the paper's +40.7% (FP32) and -45.1% of cost (FP16). Grey: table 2, a "
+                "V100 of 0.9 RTX 2080 Ti.")
     figure.subplots_adjust(left=0.2, wspace=0.05, bottom=0.24)
     return figure

@@ -79,7 +79,7 @@ def commands(runs):
 
 
 def needed(model, gpu):
-    """Mbps that pass the gradients of a model within a batch of alpha (equation 6 at a rate of 0)."""
+    """Mbps that pass all gradients of a model within a batch of alpha (equation 6, rate 0)."""
     alpha, beta = cluster.throughput(model, gpu)
     return 32 * cluster.parameters(model) / (alpha / beta) / 1e6
 

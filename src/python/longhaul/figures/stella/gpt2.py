@@ -105,8 +105,9 @@ def verdicts(table):
             "27.2 / 1.58 is 17.2: the paper's ratio is of iterations, without convergence."
             if method == "ddp" else "With 8 samples on each GPU both are one."))
     for claim, found in (
-            ("stella-gpt2-gain", {reading: 100 * (rate[reading, "stella"] / rate[reading, "node"] - 1)
-                                  for reading in READINGS}),
+            ("stella-gpt2-gain", {
+                reading: 100 * (rate[reading, "stella"] / rate[reading, "node"] - 1)
+                for reading in READINGS}),
             ("stella-gpt2-slower", {reading: rate[reading, "node"] / rate[reading, "ddp"]
                                     for reading in READINGS})):
         judged.append(claims.judge(
@@ -144,8 +145,9 @@ def figure_of(table):
                       linewidth=0.4, label=name)
             panel.annotate(f"{own[method]:.3g}", (place, own[method]), xytext=(0, 2), ha="center",
                            textcoords="offset points", fontsize=8)
-        panel.plot([list(NAMES).index(method) + 0.43 for method in PAPER], list(PAPER.values()), "*",
-                   color="#c4161c", markersize=9, label="the paper")
+        places = [list(NAMES).index(method) + 0.43 for method in PAPER]
+        panel.plot(places, list(PAPER.values()), "*", color="#c4161c", markersize=9,
+                   label="the paper")
         panel.set_yscale("log")
         panel.set_xticks([])
         panel.set_title({"together": "Iterations of all GPUs together",

@@ -27,7 +27,7 @@ BATCHES = ("same", "full")  # of baselines: StellaTrain's, or FULL times as many
 RATES = {100: 0.01, 500: 0.05, 1000: 0.10}  # numbers kept by BytePS-Compress, by Mbps (section 5)
 GPU_COMPRESSION_S = 33.5e-3 / 0.84  # of 88 M: 33.5 ms are 16% faster than on GPUs (5.3)
 ON_HOST = {"copy_out": 2.44, "compress": 2.79, "merge": 0.11, "optimize": 0.11, "copy_in": 2.44}
-ITERATIONS = 240            # of StellaTrain: faster replicas run ahead at first, up to its staleness
+ITERATIONS = 240            # of StellaTrain: faster replicas run ahead at first, by its staleness
 FEW = 6                     # of methods without staleness
 
 
@@ -228,4 +228,5 @@ def of_range(claim, readings):
     return claims.over_inputs(readings.values(), both)
 
 
-NOT_HERE = "Iteration speed alone: convergence, at most 18% slower by the paper, is measured elsewhere."
+NOT_HERE = ("Iteration speed alone: convergence, at most 18% slower by the paper, is measured "
+            "elsewhere.")
