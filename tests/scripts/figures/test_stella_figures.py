@@ -86,7 +86,8 @@ class Methods(unittest.TestCase):
     def test_speedups_are_of_samples(self):
         table = pd.DataFrame([
             {"model": "m", "mbps": 100, "method": method, "batches": batches,
-             "samples_per_s": speed} for method, batches, speed in (("stella", "same", 50), ("stella-eq6", "same", 20),
+             "samples_per_s": speed}
+            for method, batches, speed in (("stella", "same", 50), ("stella-eq6", "same", 20),
                                            ("ddp", "same", 5), ("ddp", "full", 10))])
         found = methods.by_reading(methods.speedups(table, ("ddp",)))
         self.assertEqual(found, {("stella", "same"): [10], ("stella", "full"): [5],
