@@ -82,7 +82,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   harness::TrainPlan plan{{}, options.schedule, options.data, {}, nullptr, {}};
   harness::collectively([&] {
     plan.methods = harness::train_methods(options.methods, scenario, settings.optimizer);
-    harness::check_data(options.data, scenario);
+    harness::check_data(options.data, scenario, settings.target);
   });
   std::optional<harness::TrainProgress> kept;
   if (!options.out.empty())

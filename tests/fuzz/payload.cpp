@@ -3,6 +3,7 @@
 
 #include "base/kept_share.hpp"
 #include "compress/rivals/bit_payloads.hpp"
+#include "compress/wire/dense.hpp"
 #include "compress/wire/wire.hpp"
 #include "fuzz/refusal.hpp"
 #include "fuzz/targets.hpp"
@@ -46,6 +47,11 @@ void payload_of_bits(std::span<const std::byte> data) {
 
 void payload(std::string_view bytes) {
   const std::span<const std::byte> data = std::as_bytes(std::span{bytes});
+  try {
+    (void)compress::decode_dense(data, {.source = kSender});
+  } catch (const Error& error) {
+    expect_refusal(error, kSender);
+  }
   if (data.size() > 1 && (data[1] == std::byte{'B'} || data[1] == std::byte{'Q'}))
     return payload_of_bits(data);
   compress::SparseSet set;

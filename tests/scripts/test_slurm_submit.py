@@ -296,7 +296,7 @@ class Jobs(SlurmTest):
     def test_training_goes_on_where_it_was_begun(self):
         out = self.directory / "out"
         out.mkdir()
-        for given, kept in (((), "--checkpoint-every 50"),
+        for given, kept in (((), "--checkpoint-every 200"),
                             (("--checkpoint-every", "7"), "--checkpoint-every 7")):
             for begun in (False, True):
                 if begun:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "nn/layers/chunk.hpp"
+#include "scenario/training.hpp"
 #include "training/data/training_data.hpp"
 
 namespace longhaul::harness {
@@ -16,14 +17,20 @@ public:
   /// one.
   HeldOut(const training::TrainingData& data, const nn::ModelShape& shape, int most);
 
-  /// Mean loss of a number that is predicted, of the whole model's weights
-  /// (Chunk::all_weights()).
-  [[nodiscard]] double loss(std::span<const float> weights);
+  /// What a target of that kind is held against, of the whole model's weights
+  /// (Chunk::all_weights()): the mean loss of a number that is predicted, or the share of samples
+  /// whose class is not the likeliest one. Throws Error where samples have no class.
+  [[nodiscard]] double judge(TargetKind kind, std::span<const float> weights);
   /// Sequences that it judges by.
   [[nodiscard]] int sequences() const;
 
 private:
+  [[nodiscard]] double loss(std::span<const float> weights);
+  [[nodiscard]] double error(std::span<const float> weights);
+  [[nodiscard]] int likeliest_class(nn::Chunk& head, nn::ArrayView hidden, std::size_t target);
+
   nn::ModelShape shape_;
+  int classes_;
   std::vector<nn::MicrobatchText> texts_;
   std::unique_ptr<nn::TensorOps> math_;
   nn::DeviceMemory memory_;

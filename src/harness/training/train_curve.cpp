@@ -94,6 +94,8 @@ bool replicas_are_equal(const TrainRank& rank, const WholeModel& whole) {
 void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCurve& curve) {
   const auto sum = [&](std::int64_t mine) { return ranks.world().sum(mine); };
   curve.payload_bytes += sum(stretch.sent.payload_bytes);
+  curve.encoded_bytes += sum(stretch.sent.encoded_bytes);
+  curve.diverged = curve.diverged || sum(stretch.diverged ? 1 : 0) > 0;
   curve.wan_payload_bytes += sum(stretch.sent.wan_payload_bytes);
   curve.wan_nominal_bytes += sum(stretch.sent.wan_nominal_bytes);
   curve.ops += sum(stretch.overruns.ops);
@@ -177,7 +179,7 @@ void judge(const std::optional<TrainingTarget>& target, TrainCurve& curve) {
   curve.time_to_target.reset();
   if (!target) return;
   for (const TrainPoint& point : curve.points) {
-    if (point.validation > target->value) continue;
+    if (!(point.validation <= target->value)) continue;  // nor of what diverged
     curve.iterations_to_target = point.iteration;
     curve.time_to_target = point.elapsed;
     return;
@@ -233,6 +235,8 @@ private:
     if (iterations == 0) return 0;
     training::StateReader reader{state};
     rank_.load(reader, iterations);
+    if (!reader.is_over())
+      fail("a checkpoint is longer than its run's (it is of another run). Begin anew.");
     return iterations;
   }
   void save(int iterations) {
@@ -249,13 +253,16 @@ private:
     add_versions(ranks_, rank_, stretch, curve_);
     const int every = settings_.point_every;
     const int past = first + static_cast<int>(stretch.ends.size());
-    for (int i = (first + every) / every * every - 1; i < past; i += every) {
+    const auto judged = [&](int i) { return (i + 1) % every == 0 || i + 1 == request_.iterations; };
+    const TargetKind kind = settings_.target ? settings_.target->kind : TargetKind::loss;
+    for (int i = first; i < past; ++i) {
+      if (!judged(i)) continue;
       const auto kept = stretch.kept.find(i);
       const std::vector<float> weights = whole_.join<float>(
           kept == stretch.kept.end() ? std::span<const float>{} : kept->second, ReplicaId{0});
       if (!held_out_) continue;
-      curve_.points.push_back(
-          {i + 1, curve_.elapsed[to_size(i)], curve_.losses[to_size(i)], held_out_->loss(weights)});
+      curve_.points.push_back({(i + 1) * request_.method->local_steps(), curve_.elapsed[to_size(i)],
+                               curve_.losses[to_size(i)], held_out_->judge(kind, weights)});
     }
   }
 
@@ -266,7 +273,7 @@ private:
     const bool computes = settings_.compute == TrainCompute::real;
     const bool of_others = request_.method->is_of_others();
     curve_.has_no_replay = computes && settings_.replay && of_others;
-    if (computes && of_others) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
+    if (computes) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
     if (computes && settings_.replay && !of_others)
       curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
     if (!ranks_.is_first()) return;
@@ -305,6 +312,8 @@ TrainCurve run_curve(engine::Ranks& ranks, const TrainRequest& request,
 TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
                          const TrainSettings& settings) {
   LONGHAUL_ASSERT(!request.method->depends_on_links(), "{} is stale", request.method->name);
+  if (request.iterations < 2 || settings.compose < 2)
+    return run_curve(ranks, request, settings);  // no time between two updates to compose of
   TrainSettings numbers = settings;
   numbers.engine.emulation = engine::Emulation::off;
   numbers.pace = device::Pace::real;

@@ -22,13 +22,15 @@ void make(TrainMethod& method) {
   make_rival_method(method, kRival);
 }
 
-/// All numbers travel, summed in the site first: no exchange has fewer bytes on the WAN.
+/// All numbers travel, summed in the site first: between two sites no exchange has fewer bytes. The
+/// device does what there is to do: no time of the host.
 void make_dense(TrainMethod& method, CompressMethod compress, Serve serve = Serve::arrival) {
   Training& train = method.scenario.train;
   train.serve = serve;
   train.compress.method = compress;
   train.compress.exchange = SetExchange::sites;
   train.staleness = 0;
+  train.costs = {};
 }
 
 void make_sparse(TrainMethod& method, CompressMethod compress) {
@@ -99,11 +101,22 @@ Enum value_of(const std::string& method, const std::string& key, const std::stri
   return choice<Enum>(fmt::format("--methods {}: {}", method, key).c_str(), value);
 }
 
+/// Does it change something of that method?
+bool has_key(const TrainMethod& method, const std::string& key) {
+  const CompressMethod compress = method.scenario.train.compress.method;
+  const bool sparse_alone = key == "keep" || key == "block" || key == "values" || key == "index" ||
+                            key == "share" || key == "feedback" || key == "lazy";
+  if (method.rival) return true;  // set_rival_key() knows
+  if (!is_sparse(compress) && sparse_alone) return false;
+  return compress != CompressMethod::topk || key != "block";
+}
+
 void set_key(TrainMethod& method, const std::string& key, const std::string& value) {
   Training& train = method.scenario.train;
   GradientCompression& compress = train.compress;
   const std::string what = fmt::format("--methods {}: {}", method.name, key);
   if (set_rival_key(method, key, value)) return;
+  if (!has_key(method, key)) fail("{} changes nothing of this method. Leave it out.", what);
   if (key == "keep") {
     const auto share = kept_share_in(value);
     if (!share || !is_kept_share(*share))

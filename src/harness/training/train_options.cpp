@@ -128,6 +128,11 @@ TrainSettings settings_of(const TrainOptions& options) {
   settings.held_out = options.held_out;
   settings.compute = choice<TrainCompute>("--compute", options.compute);
   settings.compose = options.compose;
+  if (settings.compute == TrainCompute::timed &&
+      (settings.learning_rates.size() > 1 || options.replay || options.compose > 0 || options.pace))
+    fail(
+        "--compute timed has no numbers (--lr-grid of several, --replay, --compose and --pace are "
+        "of them). Leave those out.");
   if (settings.compose == 1) fail("--compose 1: an interval has two ends. Give 2 or more.");
   settings.pace = options.pace ? device::Pace::modelled : device::Pace::real;
   settings.replay = options.replay;

@@ -45,7 +45,9 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
                               {"losses", curve.losses},
                               {"elapsed", counts_of(curve.elapsed)},
                               {"period", curve.period.count()},
+                              {"diverged", curve.diverged},
                               {"payload", curve.payload_bytes},
+                              {"encoded", curve.encoded_bytes},
                               {"wan_payload", curve.wan_payload_bytes},
                               {"wan_nominal", curve.wan_nominal_bytes},
                               {"ops", curve.ops},
@@ -91,7 +93,9 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   for (const auto ns : json.at("elapsed").get<std::vector<std::int64_t>>())
     curve.elapsed.emplace_back(ns);
   curve.period = Duration{json.at("period").get<std::int64_t>()};
+  take("diverged", curve.diverged);
   take("payload", curve.payload_bytes);
+  take("encoded", curve.encoded_bytes);
   take("wan_payload", curve.wan_payload_bytes);
   take("wan_nominal", curve.wan_nominal_bytes);
   take("ops", curve.ops);
@@ -100,7 +104,7 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   take("blocks", curve.checks.blocks);
   take("corrupted", curve.checks.corrupted);
   take("versions", curve.versions);
-  if (json.contains("lost")) curve.lost_relative = json["lost"].get<double>();
+  if (json.contains("lost")) curve.lost_relative = number_of(json["lost"]);
   if (json.contains("fresh")) curve.fresh_share = json["fresh"].get<double>();
   if (json.contains("predicted_fresh"))
     curve.predicted_fresh_share = json["predicted_fresh"].get<double>();
@@ -112,7 +116,7 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
     curve.time_to_target = Duration{json["time_to_target"].get<std::int64_t>()};
   if (json.contains("replay"))
     curve.replay = ReplayResult{json["replay"][0].get<bool>(), json["replay"][1].get<bool>(),
-                                json["replay"][2].get<double>()};
+                                number_of(json["replay"][2])};
   for (const auto ns : json.at("longer_at_first").get<std::vector<std::int64_t>>())
     curve.longer_at_first.emplace_back(ns);
   take("no_replay", curve.has_no_replay);
@@ -136,10 +140,16 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
       write();
       return json_.dump();
     }
+    if (std::filesystem::exists(directory_ / "record.json"))
+      fail("--resume: the run in {} is complete (record.json is there). Nothing is left to run.",
+           directory_.string());
     if (!std::filesystem::exists(file))
       fail("--resume: {} holds no run that goes on ({} is missing). Leave --resume out.",
            directory_.string(), kFile);
-    const auto kept = nlohmann::ordered_json::parse(read_text_file(file));
+    const auto kept = nlohmann::ordered_json::parse(read_text_file(file), nullptr, false);
+    if (kept.is_discarded() || !kept.contains("asked"))
+      fail("--resume: {} is damaged (it is no JSON of a run). Begin anew, in another directory.",
+           file.string());
     for (const auto& [key, value] : asked.items())
       if (kept.at("asked").value(key, nlohmann::json{}) != value)
         fail("--resume: the run in {} had another {} (results would mix). Ask for the same.",

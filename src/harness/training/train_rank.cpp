@@ -10,10 +10,18 @@
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/make_schedule.hpp"
+#include "scenario/model_costs.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::harness {
 namespace {
+
+/// Up to here all gradients and steps of a run are summed up, to see that none is lost.
+constexpr std::int64_t kMostAccounted = 10'000'000;
+
+std::int64_t model_numbers(const Scenario& scenario) {
+  return static_cast<std::int64_t>(scenario::model_parameters(*scenario.model));
+}
 
 Scenario scenario_of(const TrainRequest& request) {
   Scenario scenario = request.method->scenario;
@@ -103,6 +111,9 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
     settings.loss_share = settings.model.tokens / targets_;
   }
   if (replica == ReplicaId{0}) settings.keep_every = settings_.point_every;
+  settings.last = request_.iterations - 1;
+  settings.accounts = model_numbers(scenario_) <= kMostAccounted;
+  settings.survives_bad_gradients = request_.is_trial;
   return settings;
 }
 
@@ -127,6 +138,7 @@ TrainRank::Stretch TrainRank::take_stretch() {
   stretch.losses = work_->take_losses();
   stretch.kept = work_->take_kept();
   stretch.sent = sets_->take_sent();
+  stretch.diverged = work_->has_diverged();
   if (device_) stretch.overruns = device_->take_overruns();
   return stretch;
 }

@@ -55,6 +55,7 @@ public:
     /// By iteration, then part of this rank: how old the update was that F used; 1 is fresh.
     std::vector<std::vector<std::int32_t>> ages{};
     engine::Checks checks;
+    bool diverged = false;
     training::SetDataPlane::Sent sent;
     device::StreamDevice::Overruns overruns;  ///< nothing of blocks that are timed
   };

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -44,11 +46,16 @@ ordered_json points_json(const TrainCurve& curve) {
 
 /// A warm-up of 0 with onebit: a fifth of the run.
 ordered_json rival_json(const training::RivalSettings& rival) {
-  return {{"momentum", rival.momentum},
+  return {{"keep", rival.keep},
+          {"momentum", rival.momentum},
           {"decay", rival.decay},
           {"warm_up", rival.warm_up},
           {"local_steps", rival.local_steps},
           {"outer_rate", rival.outer_rate}};
+}
+
+bool is_faithful(const TrainCurve& curve) {
+  return static_cast<double>(curve.overran) <= kMostOverruns * static_cast<double>(curve.ops);
 }
 
 ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const TrainMethod& method) {
@@ -56,17 +63,20 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   ordered_json json{{"method", curve.method}};
   json["settings"] = {
       {"method", method.rival ? to_string(method.rival->rival) : to_string(train.compress.method)},
-      {"keep", train.compress.keep},
-      {"block", train.compress.block},
-      {"values", to_string(train.compress.values)},
-      {"index", to_string(train.compress.index)},
       {"exchange", to_string(train.compress.exchange)},
-      {"share", to_string(train.compress.share)},
-      {"feedback", train.compress.feedback},
       {"staleness", train.staleness},
-      {"serve", to_string(train.serve)},
-      {"optimizer", to_string(method.optimizer.rule)},
-      {"lazy", to_string(method.optimizer.lazy)}};
+      {"serve", to_string(train.serve)}};
+  if (is_sparse(train.compress.method)) {
+    json["settings"]["keep"] = train.compress.keep;
+    json["settings"]["block"] = train.compress.block;
+    json["settings"]["values"] = to_string(train.compress.values);
+    json["settings"]["index"] = to_string(train.compress.index);
+    json["settings"]["share"] = to_string(train.compress.share);
+    json["settings"]["feedback"] = train.compress.feedback;
+    json["settings"]["lazy"] = to_string(method.optimizer.lazy);
+  }
+  if (!method.rival || training::steps_locally(method.rival->rival))
+    json["settings"]["optimizer"] = to_string(method.optimizer.rule);
   json["rival"] = ordered_json{};
   if (method.rival) json["rival"] = rival_json(*method.rival);
   json["seed"] = curve.seed;
@@ -79,12 +89,13 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["time_to_target_ns"] =
       curve.time_to_target ? ordered_json(curve.time_to_target->count()) : ordered_json{};
   json["search_cost_ns"] = run.search_cost(curve.method).count();
-  json["period_ns"] = curve.period.count();
+  json["period_ns"] =
+      curve.period > Duration::zero() ? ordered_json(curve.period.count()) : ordered_json{};
   json["predicted_period_ns"] =
       curve.predicted_period ? ordered_json(curve.predicted_period->count()) : ordered_json{};
   json["fresh_share"] = or_nothing(curve.fresh_share);
   json["predicted_fresh_share"] = or_nothing(curve.predicted_fresh_share);
-  json["sent"] = {{"payload_bytes", curve.payload_bytes}};
+  json["sent"] = {{"payload_bytes", curve.payload_bytes}, {"encoded_bytes", curve.encoded_bytes}};
   json["wan"] = {{"payload_bytes", curve.wan_payload_bytes},
                  {"nominal_bytes", curve.wan_nominal_bytes}};
   json["versions"] = curve.versions;
@@ -96,7 +107,7 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
     json["replay"] = {{"equal", curve.replay->equal},
                       {"losses_equal", curve.replay->losses_equal},
                       {"largest_difference", curve.replay->largest_difference}};
-  json["pace"] = {{"ops", curve.ops}, {"longer", curve.overran}};
+  json["pace"] = {{"ops", curve.ops}, {"longer", curve.overran}, {"faithful", is_faithful(curve)}};
   json["messages"] = curve.checks.messages;
   json["blocks"] = curve.checks.blocks;
   json["check"] = curve.checks.wrong() == 0 ? "ok" : "wrong";
@@ -146,20 +157,50 @@ ordered_json train_record(const std::vector<TrainMethod>& methods, const TrainRu
 }
 
 std::string why_not_right(const TrainRun& run) {
+  std::string why;
+  const auto add = [&](const TrainCurve& curve, const std::string& what) {
+    why +=
+        fmt::format("{}{}, seed {}: {}", why.empty() ? "" : "; ", curve.method, curve.seed, what);
+  };
   for (const TrainCurve& curve : run.curves) {
-    const std::string which = fmt::format("{}, seed {}", curve.method, curve.seed);
     if (curve.checks.wrong() > 0)
-      return fmt::format("{}: {} messages or ops were wrong", which, curve.checks.wrong());
+      add(curve, fmt::format("{} messages or ops were wrong", curve.checks.wrong()));
     if (curve.lost_relative && !(*curve.lost_relative <= kMostLost))
-      return fmt::format("{}: {:.2g} of the gradients was lost (at most {:.0e})", which,
-                         *curve.lost_relative, kMostLost);
+      add(curve, fmt::format("{:.2g} of the gradients was lost (at most {:.0e})",
+                             *curve.lost_relative, kMostLost));
     if (curve.replicas_equal && !*curve.replicas_equal)
-      return fmt::format("{}: replicas end with different weights", which);
+      add(curve, "replicas end with different weights");
     if (curve.replay && !curve.replay->equal)
-      return fmt::format("{}: one rank gets other numbers ({:.2g} apart)", which,
-                         curve.replay->largest_difference);
+      add(curve, fmt::format("one rank gets other numbers ({:.2g} apart)",
+                             curve.replay->largest_difference));
   }
-  return {};
+  return why;
+}
+
+/// What the trials took, and of which method the best rate is at an end of the grid.
+std::string search_text(const ordered_json& train) {
+  std::map<std::string, std::vector<std::pair<double, double>>> trials;  // rate, validation
+  std::map<std::string, std::int64_t> took;
+  const ordered_json& all = train["trials"];
+  for (const ordered_json& trial : all) {
+    const std::string method = trial["method"].get<std::string>();
+    const ordered_json& validation = trial["validation"];
+    trials[method].emplace_back(
+        trial["learning_rate"].get<double>(),
+        validation.is_null() ? std::numeric_limits<double>::infinity() : validation.get<double>());
+    took[method] += trial["took_ns"].get<std::int64_t>();
+  }
+  std::string text;
+  for (auto& [method, of_method] : trials) {
+    std::ranges::sort(of_method);
+    const auto best =
+        std::ranges::min_element(of_method, {}, [](const auto& each) { return each.second; });
+    const bool at_end = best == of_method.begin() || std::next(best) == of_method.end();
+    text += fmt::format("{}: {} trials took {}{}\n", method, of_method.size(),
+                        to_text(Duration{took[method]}),
+                        at_end ? fmt::format("; {:g} is at an end of the grid", best->first) : "");
+  }
+  return text;
 }
 
 std::string train_text(const ordered_json& record) {
@@ -170,10 +211,11 @@ std::string train_text(const ordered_json& record) {
                {"validation"},
                {"updates to target"},
                {"time to target"},
-               {"update"},
+               {"kind", Align::left},
+               {"exchange"},
                {"predicted"},
                {"fresh"},
-               {"WAN an update"},
+               {"WAN an exchange"},
                {"lost"},
                {"replay"}}};
   const ordered_json& curves = train["curves"];
@@ -188,8 +230,8 @@ std::string train_text(const ordered_json& record) {
                    validation.is_null() ? (points.empty() ? "-" : "diverged")
                                         : fmt::format("{:.3f}", validation.get<double>()),
                    to.is_null() ? "-" : std::to_string(to.get<int>()),
-                   time_text(curve["time_to_target_ns"]), time_text(curve["period_ns"]),
-                   time_text(curve["predicted_period_ns"]),
+                   time_text(curve["time_to_target_ns"]), curve["kind"].get<std::string>(),
+                   time_text(curve["period_ns"]), time_text(curve["predicted_period_ns"]),
                    fresh.is_null() ? "-" : report::percent_text(fresh.get<double>()) + "%",
                    to_text(Bytes{curve["wan"]["payload_bytes"].get<std::int64_t>() /
                                  std::max<std::int64_t>(1, std::ssize(curve["losses"]))}),
@@ -211,11 +253,11 @@ std::string train_text(const ordered_json& record) {
   for (const ordered_json& curve : curves) {
     const double ops = curve["pace"]["ops"].get<double>();
     const double longer = curve["pace"]["longer"].get<double>();
-    if (record["paced"].get<bool>() && longer > kMostOverruns * ops)
+    if (record["paced"].get<bool>() && !curve["pace"]["faithful"].get<bool>())
       text += fmt::format("{}: not faithful: {:.1f}% of the ops took longer than modelled\n",
                           curve["method"].get<std::string>(), 100 * longer / ops);
   }
-  return text;
+  return text + search_text(train);
 }
 
 }  // namespace longhaul::harness

@@ -1,6 +1,7 @@
 #include "harness/training/train_replay.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -56,6 +57,8 @@ double apart(std::span<const float> ones, std::span<const float> others,
   for (const auto& [first, count] : parts) {
     double largest = 0, difference = 0;
     for (std::size_t i = first; i < first + count; ++i) {
+      if (!std::isfinite(ones[i]) || !std::isfinite(others[i]))
+        return std::numeric_limits<double>::infinity();
       largest = std::max(largest, std::fabs(static_cast<double>(ones[i])));
       difference = std::max(
           difference, std::fabs(static_cast<double>(ones[i]) - static_cast<double>(others[i])));

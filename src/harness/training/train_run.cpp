@@ -2,10 +2,13 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
+#include "base/version.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/training/train_progress.hpp"
 #include "training/model_layout.hpp"
@@ -30,9 +33,15 @@ std::optional<training::RivalSettings> with_warm_up(std::optional<training::Riva
 /// Trials and curves of one method.
 class MethodRun {
 public:
+  using Opened = std::map<int, std::shared_ptr<const training::TrainingData>>;  // by seed
   MethodRun(engine::Ranks& ranks, const TrainMethod& method, const TrainPlan& plan,
-            const TrainSettings& settings)
-      : ranks_{ranks}, plan_{plan}, settings_{settings}, typed_{method}, method_{method} {
+            const TrainSettings& settings, Opened& opened)
+      : ranks_{ranks},
+        plan_{plan},
+        settings_{settings},
+        opened_{opened},
+        typed_{method},
+        method_{method} {
     request_.method = &method_;
     request_.schedule = plan.schedule;
     request_.clock = plan.clock;
@@ -44,16 +53,18 @@ public:
     double best = settings_.learning_rates.front(), least = std::numeric_limits<double>::infinity();
     if (settings_.learning_rates.size() == 1) return best;
     TrainSettings settings = settings_;
-    settings.target.reset();
     settings.replay = false;
     settings.point_every = settings_.trial_iterations;
     for (const double rate : settings_.learning_rates) {
       const TrainCurve curve = play("trial", 0, rate, settings_.trial_iterations, settings);
       if (ranks_.is_first()) {
         const TrainPoint& end = curve.points.back();
-        run.trials.push_back({curve.method, rate, end.validation, end.elapsed});
-        if (end.validation < least) best = rate;
-        least = std::min(least, end.validation);
+        const double judged = curve.diverged || !std::isfinite(end.validation)
+                                  ? std::numeric_limits<double>::infinity()
+                                  : end.validation;
+        run.trials.push_back({curve.method, rate, judged, end.elapsed});
+        if (judged < least) best = rate;
+        least = std::min(least, judged);
       }
       plan_.done(fmt::format("{} at {}", request_.method->name, rate));
     }
@@ -64,12 +75,15 @@ public:
   TrainCurve play(const char* what, int seed, double rate, int iterations, TrainSettings settings) {
     request_.seed = seed;
     request_.learning_rate = rate;
+    request_.is_trial = what == std::string_view{"trial"};
     method_.rival = with_warm_up(typed_.rival, iterations);
     const int steps = method_.local_steps();
     request_.iterations = std::max(1, iterations / steps);
-    request_.data =
-        training::open_data(plan_.data, training::model_shape(request_.method->scenario),
-                            static_cast<std::uint64_t>(seed));
+    std::shared_ptr<const training::TrainingData>& data = opened_[seed];
+    if (!data)
+      data = training::open_data(plan_.data, training::model_shape(request_.method->scenario),
+                                 static_cast<std::uint64_t>(seed));
+    request_.data = data;
     settings.point_every = std::clamp(settings.point_every / steps, 1, request_.iterations);
     TrainCurve curve;
     if (plan_.progress != nullptr) {
@@ -91,6 +105,7 @@ private:
   engine::Ranks& ranks_;
   const TrainPlan& plan_;
   const TrainSettings& settings_;
+  Opened& opened_;
   TrainMethod typed_, method_;
   TrainRequest request_;
 };
@@ -107,13 +122,22 @@ void check_can_train(const Scenario& scenario, int ranks) {
   if (scenario.parallel.tensor > 1)
     fail("scenario {} has {} tensor ranks (parts are of whole layers). Write tensor = 1.",
          scenario.name, scenario.parallel.tensor);
+  if (scenario.train.adapt.every > 0)
+    fail(
+        "train.adapt.every = {} (there is no controller of training runs yet). Leave [train.adapt] "
+        "out, or write every = 0.",
+        scenario.train.adapt.every);
   if (scenario.ranks() != ranks)
     fail("scenario {} has {} ranks, and {} were started. Start {}: scripts/mpi -n {}.",
          scenario.name, scenario.ranks(), ranks, scenario.ranks(), scenario.ranks());
 }
 
-void check_data(const std::string& data, const Scenario& scenario) {
-  (void)training::open_data(data, training::model_shape(scenario), 0);
+void check_data(const std::string& data, const Scenario& scenario,
+                const std::optional<TrainingTarget>& target) {
+  const auto opened = training::open_data(data, training::model_shape(scenario), 0);
+  if (target && target->kind == TargetKind::error && opened->facts().classes == 0)
+    fail("--target error: the samples of {} have no class (only digits have). Use loss=X.",
+         opened->facts().name);
 }
 
 Duration TrainRun::search_cost(const std::string& method) const {
@@ -141,13 +165,16 @@ nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario) {
           {"--compose", options.compose},
           {"--compute", options.compute},
           {"--pace", options.pace},
-          {"--replay", options.replay}};
+          {"--replay", options.replay},
+          {"--credit", options.credit},
+          {"commit", git_commit()}};
 }
 
 TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan, const TrainSettings& settings) {
   TrainRun run;
+  MethodRun::Opened opened;
   for (const TrainMethod& method : plan.methods) {
-    MethodRun of_method{ranks, method, plan, settings};
+    MethodRun of_method{ranks, method, plan, settings, opened};
     const double rate = of_method.try_rates(run);
     for (const int seed : settings.seeds) {
       TrainCurve curve = of_method.play("curve", seed, rate, settings.iterations, settings);

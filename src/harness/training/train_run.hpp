@@ -30,8 +30,9 @@ struct TrainRun {
 
 /// Throws Error, which says what to change, where these ranks cannot train the scenario's model.
 void check_can_train(const Scenario& scenario, int ranks);
-/// Throws Error where there is no such data, or none that fits the model.
-void check_data(const std::string& data, const Scenario& scenario);
+/// Throws Error where there is no such data, or none that fits the model and the target.
+void check_data(const std::string& data, const Scenario& scenario,
+                const std::optional<TrainingTarget>& target);
 
 class TrainProgress;
 

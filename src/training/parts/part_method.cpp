@@ -74,7 +74,7 @@ public:
 
   std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
     compress::require_finite(gradient);
-    add_up(seen_, gradient);
+    if (place_.accounts) add_up(seen_, gradient);
     return compress::encode_dense(gradient, format_);
   }
   std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
@@ -82,7 +82,7 @@ public:
   }
   void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
     sum_ = sum_of_dense(sets, place_.numbers);
-    add_up(merged_, sum_);
+    if (place_.accounts) add_up(merged_, sum_);
   }
   void step(int iteration, std::span<float> weights) override {
     compress::dense_step(step_.optimizer, iteration + 1, step_.learning_rate, weights, sum_,
@@ -133,7 +133,7 @@ public:
 
   std::vector<std::byte> own_set(int iteration, std::span<const float> gradient) override {
     if (!asked_.feedback) return encoded(own_.take_without_feedback(gradient));
-    add_up(seen_, gradient);
+    if (place_.accounts) add_up(seen_, gradient);
     take_in_what_sites_left(iteration);
     return encoded(own_.take(gradient, residual_));
   }
@@ -153,7 +153,7 @@ public:
 
   void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
     sum_ = sum_of(sets);
-    if (!asked_.feedback) return;
+    if (!asked_.feedback || !place_.accounts) return;
     merged_.resize(static_cast<std::size_t>(place_.numbers));
     compress::each_block(sum_, [&](std::size_t place, std::size_t at, std::size_t size) {
       for (std::size_t i = 0; i < size; ++i)

@@ -64,7 +64,8 @@ struct PartPlace {
   std::int64_t numbers = 0;  ///< of the part
   int replicas = 1, sites = 1;
   int staleness = 0;
-  int number = 0;  ///< among the parts of the model
+  int number = 0;        ///< among the parts of the model
+  bool accounts = true;  ///< sums up all gradients and steps
 };
 
 struct StepSettings {

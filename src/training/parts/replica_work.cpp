@@ -1,6 +1,7 @@
 #include "training/parts/replica_work.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "compress/sparse_set.hpp"
+#include "training/parts/set_envelope.hpp"
 
 namespace longhaul::training {
 
@@ -70,8 +72,9 @@ void ReplicaWork::make_part(const PlannedPart& planned, int replicas) {
     before += chunk->all_weights().count;
   }
   ranges_.push_back({before + range.first, range.count});
-  part->method = settings_.make_method({static_cast<std::int64_t>(range.count), replicas,
-                                        ops_.sites(), staleness_, planned.trained.number});
+  part->method =
+      settings_.make_method({static_cast<std::int64_t>(range.count), replicas, ops_.sites(),
+                             staleness_, planned.trained.number, settings_.accounts});
   if (settings_.local)
     part->local.emplace(*settings_.local, static_cast<std::int64_t>(range.count));
   part->weights.resize(range.count);
@@ -172,9 +175,7 @@ void ReplicaWork::run_task(const PartOps::TaskOf& task, int iteration) {
     case PartTask::merge: return merge(part, iteration);
     case PartTask::optimize:
       if (!planned.has_merge) merge(part, iteration);
-      optimize(part, iteration);
-      if (!planned.has_copy_in) publish(part, iteration);
-      return;
+      return optimize(part, iteration);
     case PartTask::copy_in: return publish(part, iteration);
   }
 }
@@ -188,6 +189,17 @@ std::string ReplicaWork::name_of(std::size_t part, int iteration, Rank from) con
                      ops_.parts()[part].trained.number, iteration);
 }
 
+/// Where a run goes on without them, gradients that are not finite count as zeros.
+std::vector<std::byte> ReplicaWork::own_set(Part& part, int iteration,
+                                            std::vector<float>& gradient) {
+  if (settings_.survives_bad_gradients &&
+      !std::ranges::all_of(gradient, [](float number) { return std::isfinite(number); })) {
+    has_diverged_ = true;
+    std::ranges::fill(gradient, 0.0F);
+  }
+  return part.method->own_set(iteration, gradient);
+}
+
 void ReplicaWork::make_own_set(std::size_t number, int iteration) {
   Part& part = *parts_[number];
   std::vector<float> gradient;
@@ -198,7 +210,8 @@ void ReplicaWork::make_own_set(std::size_t number, int iteration) {
   part.sets.run(iteration, [&] {
     Bytes set;
     try {
-      set = std::make_shared<std::vector<std::byte>>(part.method->own_set(iteration, gradient));
+      set = std::make_shared<std::vector<std::byte>>(sealed(
+          ops_.parts()[number].trained.number, iteration, own_set(part, iteration, gradient)));
     } catch (const compress::NotFinite& error) {
       const std::size_t place = part.in_chunk.first + error.index();
       std::string tensor = "between two tensors";
@@ -231,7 +244,7 @@ std::vector<SetPayload> ReplicaWork::sets_of(std::size_t part, int iteration,
     const Rank from = message < 0
                           ? self_
                           : ops_.members()[at(ops_.parts()[part].steps.messages[at(message)].from)];
-    sets.push_back({name_of(part, iteration, from), *bytes});
+    sets.push_back({name_of(part, iteration, from), opened(*bytes)});
   }
   return sets;
 }
@@ -239,8 +252,10 @@ std::vector<SetPayload> ReplicaWork::sets_of(std::size_t part, int iteration,
 void ReplicaWork::choose(std::size_t number, int iteration) {
   Part& part = *parts_[number];
   part.choices.run(iteration, [&] {
-    auto set = std::make_shared<std::vector<std::byte>>(part.method->site_set(
-        iteration, sets_of(number, iteration, ops_.parts()[number].choice_of, false)));
+    const std::vector<std::byte> chosen = part.method->site_set(
+        iteration, sets_of(number, iteration, ops_.parts()[number].choice_of, false));
+    auto set = std::make_shared<std::vector<std::byte>>(
+        sealed(ops_.parts()[number].trained.number, iteration, chosen));
     const std::lock_guard lock{mutex_};
     flight(number, iteration).of_site = std::move(set);
   });
@@ -260,8 +275,13 @@ void ReplicaWork::optimize(std::size_t number, int iteration) {
     part.method->step(iteration, part.weights);
     keep(number, iteration);
     auto made = std::make_shared<const std::vector<float>>(part.weights);
+    {
+      const std::lock_guard lock{mutex_};
+      part.made[iteration] = std::move(made);
+    }
+    // In turn: versions stay in order where several workers step.
+    if (!ops_.parts()[number].has_copy_in) publish(number, iteration);
     const std::lock_guard lock{mutex_};
-    part.made[iteration] = std::move(made);
     flight(number, iteration).updated = true;
     forget_if_over(part, number, iteration);
   });
@@ -282,7 +302,8 @@ void ReplicaWork::publish(std::size_t number, int iteration) {
 }
 
 void ReplicaWork::keep(std::size_t number, int iteration) {
-  if (settings_.keep_every == 0 || (iteration + 1) % settings_.keep_every != 0) return;
+  if (settings_.keep_every == 0) return;
+  if ((iteration + 1) % settings_.keep_every != 0 && iteration != settings_.last) return;
   const std::lock_guard lock{mutex_};
   std::vector<float>& all = kept_[iteration];
   all.resize(ranges_.back().first + ranges_.back().count);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "training/parts/local_methods.hpp"
 #include "training/parts/part_method.hpp"
 #include "training/parts/part_ops.hpp"
+#include "training/parts/set_envelope.hpp"
 
 namespace longhaul::training {
 
@@ -48,7 +50,11 @@ public:
   struct Settings {
     TrainingModel model;  ///< shape.batch is this replica's
     MakePartMethod make_method;
-    int keep_every = 0;  ///< iterations: weights of these are kept for later; 0: of none
+    int keep_every = 0;    ///< iterations: weights of these are kept for later; 0: of none
+    int last = -1;         ///< an iteration of which they are, too
+    bool accounts = true;  ///< sums up all gradients and steps: 16 bytes a number
+    /// Goes on where a gradient is not finite, and says so: has_diverged().
+    bool survives_bad_gradients = false;
     /// Steps of this replica alone, after each microbatch's last gradient of a part; the method
     /// gets the outer gradient (LocalSteps). `model.tokens` is then of one microbatch of its own.
     std::optional<StepSettings> local{};
@@ -78,10 +84,12 @@ public:
   [[nodiscard]] Bytes sent_set(std::size_t part, int message, int iteration);
   void received_set(std::size_t part, int message, int iteration, Bytes payload);
   [[nodiscard]] std::size_t largest_set(std::size_t part) const {
-    return parts_[part]->method->largest_set();
+    return sizeof(SetEnvelope) + parts_[part]->method->largest_set();
   }
 
   // After the stream.
+  /// See Settings::survives_bad_gradients.
+  [[nodiscard]] bool has_diverged() const { return has_diverged_; }
   [[nodiscard]] const ChunkBlocks::Chunks& chunks() const { return blocks_.chunks(); }
   /// This rank's part of the loss of each iteration since the last call.
   [[nodiscard]] std::vector<double> take_losses() { return std::exchange(losses_, {}); }
@@ -131,6 +139,8 @@ private:
   [[nodiscard]] std::vector<float> gradient_of(const Part& part);
   void take_gradient(std::size_t part, int iteration);
   void run_task(const PartOps::TaskOf& task, int iteration);
+  [[nodiscard]] std::vector<std::byte> own_set(Part& part, int iteration,
+                                               std::vector<float>& gradient);
   void make_own_set(std::size_t part, int iteration);
   void choose(std::size_t part, int iteration);
   void merge(std::size_t part, int iteration);
@@ -155,6 +165,7 @@ private:
   std::vector<Range> ranges_;
   std::vector<double> losses_;
   std::map<int, std::vector<float>> kept_;
+  std::atomic<bool> has_diverged_ = false;
   std::mutex mutex_;  ///< of flights, versions and what is kept
 };
 

@@ -19,7 +19,7 @@ std::vector<std::byte> without_last(std::span<const std::byte> payload) {
     other.back() ^= std::byte{1};  // the sign of one of the last numbers
     return other;
   }
-  if (payload[1] == std::byte{'D'}) {
+  if (payload.size() > 1 && payload[1] == std::byte{'D'}) {
     std::vector<float> numbers = compress::decode_dense(payload, {.source = kOwn});
     if (!numbers.empty()) numbers.back() += 1;
     return compress::encode_dense(numbers, static_cast<compress::DenseFormat>(payload[2]));
@@ -39,6 +39,7 @@ std::vector<std::byte> without_last(std::span<const std::byte> payload) {
 void SetDataPlane::begin_iteration(std::uint32_t run, int /*iteration*/) {
   run_ = run;
   for (auto& [op, next] : iterations_) next = first_;
+  awaited_.clear();
 }
 
 int SetDataPlane::next_iteration(OpId op) {
@@ -53,6 +54,7 @@ engine::Payload SetDataPlane::make(OpId send) {
   const auto size = static_cast<std::int64_t>(bytes->size());
   ++sent_.messages;
   sent_.payload_bytes += size;
+  sent_.encoded_bytes += size - static_cast<std::int64_t>(sizeof(SetEnvelope));
   if (plan_.crosses_datacenters(send)) {
     sent_.wan_payload_bytes += size;
     sent_.wan_nominal_bytes += op.size.count();
@@ -69,14 +71,25 @@ engine::Payload SetDataPlane::room(OpId recv) {
   auto room = std::make_shared<Room>();
   room->bytes.resize(work_.largest_set(set->part));
   room->iteration = next_iteration(recv);
+  awaited_[recv].push_back(room->iteration);
   return {room->bytes, room};
 }
 
-/// Which message it is stands in its header; what it holds is decoded when it is summed.
 engine::Payloads::Verdict SetDataPlane::check(OpId recv, std::span<const std::byte> payload,
                                               engine::PayloadId& found) {
+  using Verdict = engine::Payloads::Verdict;
   found = engine::payload_id(plan_, OpId{plan_.op(recv).match}, run_, 0);
-  return payload.empty() ? engine::Payloads::Verdict::corrupted : engine::Payloads::Verdict::right;
+  const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
+  if (set == nullptr) return payload.empty() ? Verdict::corrupted : Verdict::right;
+  const std::optional<SetEnvelope> envelope = envelope_of(payload);
+  if (!envelope) return Verdict::corrupted;
+  std::vector<int>& awaited = awaited_[recv];
+  const auto iteration = std::ranges::find(awaited, envelope->iteration);
+  if (envelope->part != work_.part_ops().parts()[set->part].trained.number ||
+      iteration == awaited.end())
+    return Verdict::wrong_message;
+  awaited.erase(iteration);
+  return envelope->sum == sum_of_bytes(opened(payload)) ? Verdict::right : Verdict::corrupted;
 }
 
 void SetDataPlane::deliver(OpId recv, engine::Payload payload) {
@@ -90,7 +103,9 @@ void SetDataPlane::deliver(OpId recv, engine::Payload payload) {
 
 void SetDataPlane::corrupt(OpId send, engine::FaultKind /*how*/, engine::Payload& payload) {
   if (work_.part_ops().message_of(send) == nullptr) return;
-  auto changed = std::make_shared<std::vector<std::byte>>(without_last(payload.bytes));
+  const SetEnvelope envelope = *envelope_of(payload.bytes);
+  auto changed = std::make_shared<std::vector<std::byte>>(
+      sealed(envelope, without_last(opened(payload.bytes))));
   payload = {*changed, changed};
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "engine/payloads/data_plane.hpp"
 #include "training/parts/replica_work.hpp"
@@ -24,14 +25,16 @@ public:
   [[nodiscard]] engine::Payloads::Verdict check(OpId recv, std::span<const std::byte> payload,
                                                 engine::PayloadId& found) override;
   void deliver(OpId recv, engine::Payload payload) override;
-  /// A set loses its last block, or number, and says so: what is lost must show in the weights.
+  /// A set loses its last block, or its last number is another; it can be decoded all the same, and
+  /// its envelope stays as it was.
   void corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) override;
   [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 
   /// Of sets, by this rank.
   struct Sent {
-    std::int64_t messages = 0, payload_bytes = 0;
+    std::int64_t messages = 0, payload_bytes = 0;  ///< as the transport carries them
+    std::int64_t encoded_bytes = 0;                ///< of these, sets; the rest is envelopes
     std::int64_t wan_payload_bytes = 0, wan_nominal_bytes = 0;
   };
   /// Since the last call.
@@ -48,7 +51,8 @@ private:
   const Plan& plan_;
   ReplicaWork& work_;
   int first_ = 0;
-  std::unordered_map<OpId, int> iterations_;  ///< the next one of a send or receive
+  std::unordered_map<OpId, int> iterations_;            ///< the next one of a send or receive
+  std::unordered_map<OpId, std::vector<int>> awaited_;  ///< iterations of which room was asked for
   std::uint32_t run_ = 0;
   Sent sent_;
 };

@@ -85,10 +85,14 @@ private:
   std::vector<ReplayExchange> exchanges_;           ///< of each part
   std::vector<ReplayStepper> steppers_;             ///< of each part
   ReplayMass mass_;
+  std::size_t held_;  ///< versions: with one buffer twice as old ones are used
 };
 
 ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
-    : math_{math}, input_{(check_replay(input), input)}, memory_{math, 0} {
+    : math_{math},
+      input_{(check_replay(input), input)},
+      memory_{math, 0},
+      held_{std::max(kVersionsHeld, 2 * to_size(input.staleness) + 3)} {
   const double sequences = std::accumulate(input.batches.begin(), input.batches.end(), 0.0);
   const double tokens =
       input.targets > 0 ? input.targets : input.shape.sequence * sequences * input.microbatches;
@@ -123,7 +127,7 @@ Replayed ReplayRun::run() {
       update(iteration, part, weights);
     if (input_.after) input_.after(iteration, weights);
     versions_.push_back(std::move(weights));
-    if (versions_.size() > kVersionsHeld) versions_.pop_front();
+    if (versions_.size() > held_) versions_.pop_front();
   }
   found.weights = versions_.back();
   for (ReplayExchange& exchange : exchanges_) exchange.finish();

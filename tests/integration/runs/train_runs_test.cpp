@@ -92,6 +92,69 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
   EXPECT_EQ(all[0]["losses"], all[3]["losses"]) << "in what order parts travel changes no number";
 }
 
+/// Whichever rank sends it, and in the last iteration, after which no loss can show it.
+TEST_F(TrainRuns, SeeWhereASetLosesABlock) {
+  for (const int rank : {0, 1, 2})
+    for (const int iteration : {3, 11}) {
+      SCOPED_TRACE(fmt::format("rank {}, iteration {}", rank, iteration));
+      EXPECT_EQ(run(0, words("block", {"--fault", fmt::format("corrupt@{}:0:{}", rank, iteration),
+                                       "--ranks-per-process", "3"})),
+                1)
+          << output();
+      const nlohmann::json curve = curves().front();
+      EXPECT_EQ(curve["check"], "wrong");
+      EXPECT_FALSE(curve["replicas_equal"].get<bool>());
+      if (iteration < 11) {
+        EXPECT_FALSE(curve["replay"]["equal"].get<bool>());
+      }
+      if (rank > 0) {  // replica 0 did not get it
+        EXPECT_GT(curve["mass"]["lost_relative"].get<double>(), 1e-5);
+      }
+      std::filesystem::remove_all(out());
+    }
+}
+
+/// Points of a composed curve are as far apart as the measured exchanges.
+TEST_F(TrainRuns, ComposeTimesOfMeasuredExchanges) {
+  ASSERT_EQ(
+      run(0, words("none,localsgd:2,stella", {"--compose", "3", "--set", "parallel.microbatches=1",
+                                              "--pace", "--ranks-per-process", "3"})),
+      0)
+      << output();
+  const nlohmann::json all = curves();
+  for (const nlohmann::json& curve : all) {
+    SCOPED_TRACE(curve["method"].get<std::string>());
+    const bool is_stale = curve["method"] == "stella";
+    EXPECT_EQ(curve["kind"], is_stale ? "measured" : "composed");
+    const int steps = curve["method"] == "localsgd:2" ? 2 : 1;
+    const nlohmann::json& points = curve["points"];
+    EXPECT_EQ(points.back()[0].get<int>(), 12) << "updates, local ones counted";
+    std::int64_t before = 0;
+    for (const nlohmann::json& point : points) {
+      EXPECT_GT(point[1].get<std::int64_t>(), before);
+      before = point[1].get<std::int64_t>();
+      if (!is_stale) {
+        EXPECT_EQ(before,
+                  point[0].get<std::int64_t>() / steps * curve["period_ns"].get<std::int64_t>());
+      }
+    }
+  }
+}
+
+/// A rate at which gradients overflow is a bad trial, not the end of the run.
+TEST_F(TrainRuns, GoOnAfterATrialThatDiverges) {
+  ASSERT_EQ(run(0, words("none", {"--optimizer", "sgd", "--lr-grid", "0.1,1e9",
+                                  "--ranks-per-process", "3"})),
+            0)
+      << output();
+  const nlohmann::json record = nlohmann::json::parse(std::ifstream{out() + "/record.json"});
+  const nlohmann::json& trials = record["train"]["trials"];
+  ASSERT_EQ(trials.size(), 2U);
+  EXPECT_TRUE(trials[1]["validation"].is_null());
+  EXPECT_EQ(curves().front()["learning_rate"], 0.1);
+  EXPECT_THAT(output(), HasSubstr("0.1 is at an end of the grid"));
+}
+
 TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
   const std::string methods = "topk:exchange=sites,threshold:values=int8";
   ASSERT_EQ(run(3, words(methods)), 0) << output();
@@ -141,6 +204,9 @@ TEST_F(TrainRuns, SayWhatCannotBe) {
   EXPECT_THAT(refusal({"--methods", "topk:keep"}), HasSubstr("topk:keep=5%"));
   EXPECT_THAT(refusal({"--methods", "topk,topk"}), HasSubstr("twice"));
   EXPECT_THAT(refusal({"--lr-grid", "fast"}), HasSubstr("--lr-grid"));
+  EXPECT_THAT(refusal({"--methods", "none:keep=5%"}), HasSubstr("changes nothing"));
+  EXPECT_THAT(refusal({"--target", "error=0.1"}), HasSubstr("have no class"));
+  EXPECT_THAT(refusal({"--set", "train.adapt.every=5"}), HasSubstr("no controller"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("no run that goes on"));
   EXPECT_EQ(run(0, words("randomk:exchange=sites", {"--ranks-per-process", "3"})), 2);
   EXPECT_THAT(output(), HasSubstr("direct"));
