@@ -106,27 +106,29 @@ void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCu
     curve.checks.*field += sum(stretch.checks.*field);
 }
 
-/// Ages of the weights that were used, on rank 0; with one chunk a rank, parts are in the order of
-/// the model.
+/// Ages of the weights that were used, on rank 0, by the number of the part in the model.
 void add_versions(const engine::Ranks& ranks, const TrainRank& rank,
                   const TrainRank::Stretch& stretch, TrainCurve& curve) {
   if (rank.scenario().train.staleness == 0) return;
-  std::vector<std::int32_t> mine;
+  std::vector<std::int32_t> mine, numbers;
   for (const auto& iteration : stretch.ages)
     mine.insert(mine.end(), iteration.begin(), iteration.end());
+  for (const training::PlannedPart& part : rank.work().part_ops().parts())
+    numbers.push_back(part.trained.number);
   const auto all = gather_vectors<std::int32_t>(ranks.world(), mine);
+  const auto number_of = gather_vectors<std::int32_t>(ranks.world(), numbers);
   if (all.empty()) return;
-  const std::size_t iterations = stretch.ages.size();
-  for (std::size_t i = 0; i < iterations; ++i) {
+  for (std::size_t i = 0; i < stretch.ages.size(); ++i) {
     auto& of_replicas = curve.versions.emplace_back();
     for (const ReplicaId replica : rank.plan().replica_ids()) {
-      std::vector<int>& parts = of_replicas.emplace_back();
+      std::map<std::int32_t, int> parts;
       for (const Rank each : ranks_of_replica(rank.plan(), replica)) {
-        const std::vector<std::int32_t>& ages = all[index(each)];
-        const std::size_t of_one = ages.size() / iterations;
-        const auto begin = ages.begin() + static_cast<std::ptrdiff_t>(i * of_one);
-        parts.insert(parts.end(), begin, begin + static_cast<std::ptrdiff_t>(of_one));
+        const std::vector<std::int32_t>& held = number_of[index(each)];
+        for (std::size_t p = 0; p < held.size(); ++p)
+          parts[held[p]] = all[index(each)][i * held.size() + p];
       }
+      std::vector<int>& in_order = of_replicas.emplace_back();
+      for (const auto& [part, age] : parts) in_order.push_back(age);
     }
   }
 }
@@ -314,17 +316,18 @@ TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
   LONGHAUL_ASSERT(!request.method->depends_on_links(), "{} is stale", request.method->name);
   if (request.iterations < 2 || settings.compose < 2)
     return run_curve(ranks, request, settings);  // no time between two updates to compose of
-  TrainSettings numbers = settings;
-  numbers.engine.emulation = engine::Emulation::off;
-  numbers.pace = device::Pace::real;
-  TrainCurve curve = run_curve(ranks, request, numbers);
   TrainRequest timed = request;
   timed.store = nullptr;
+  timed.is_for_compose = true;
   timed.iterations = std::min(request.iterations, settings.compose);
   TrainSettings short_run = settings;
   short_run.replay = false;
   short_run.point_every = timed.iterations;
   const TrainCurve measured = run_curve(ranks, timed, short_run);
+  TrainSettings numbers = settings;
+  numbers.engine.emulation = engine::Emulation::off;
+  numbers.pace = device::Pace::real;
+  TrainCurve curve = run_curve(ranks, request, numbers);
   curve.is_composed = true;
   curve.period = measured.period;
   curve.predicted_period = measured.predicted_period;

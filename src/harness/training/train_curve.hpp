@@ -85,6 +85,7 @@ struct TrainRequest {
   comm::ClockOffset clock;      ///< of this host's clock from rank 0's
   CurveStore* store = nullptr;  ///< nullptr: no checkpoints
   bool is_trial = false;        ///< goes on where it diverges
+  bool is_for_compose = false;  ///< its times stand for those of the rest
 };
 
 /// Collective over as many ranks as the scenario has. Validation and replay come after the run.

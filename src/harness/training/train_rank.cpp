@@ -156,6 +156,12 @@ void TrainRank::run(int first, int past, Duration age) {
     engine.emplace(plan_, ranks_, *device_, *sets_, options);
   else
     engine.emplace(plan_, ranks_, timed, options);
+  if (request_.is_for_compose && !weather.calm())
+    fail(
+        "--compose: links of scenario {} vary (a few exchanges do not tell how long the rest "
+        "take). "
+        "Leave it out.",
+        scenario_.name);
   const bool plays = !weather.calm() && options.emulation == engine::Emulation::on;
   const engine::PlayedWeather played{plays ? &weather : nullptr,
                                      plays ? begin_weather(ranks_, request_.clock, age) : kNever};

@@ -92,6 +92,26 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
   EXPECT_EQ(all[0]["losses"], all[3]["losses"]) << "in what order parts travel changes no number";
 }
 
+/// Two stages; one chunk of a rank, or two in turn; one buffer of weights or two.
+TEST_F(TrainRuns, GetTheNumbersOfOtherCodeInPipelines) {
+  for (const auto& [schedule, buffers] : {std::pair{"interleaved-1f1b", "2"}, {"1f1b", "1"}}) {
+    SCOPED_TRACE(schedule);
+    ASSERT_EQ(run(0, words("stella:exchange=sites,block,none",
+                           {"--schedule", schedule, "--set", "parallel.stages=2", "--set",
+                            std::string{"train.buffers="} + buffers, "--ranks-per-process", "6"})),
+              0)
+        << output();
+    const nlohmann::json all = curves();
+    ASSERT_EQ(all.size(), 3U);
+    for (const nlohmann::json& curve : all) {
+      EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>()) << curve["method"];
+      EXPECT_TRUE(curve["replicas_equal"].get<bool>()) << curve["method"];
+    }
+    EXPECT_EQ(all[0]["versions"].size(), 12U) << "of each iteration";
+    std::filesystem::remove_all(out());
+  }
+}
+
 /// Whichever rank sends it, and in the last iteration, after which no loss can show it.
 TEST_F(TrainRuns, SeeWhereASetLosesABlock) {
   for (const int rank : {0, 1, 2})
