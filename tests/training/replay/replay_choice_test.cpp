@@ -19,7 +19,7 @@ using training::ReplaySet;
 /// residuals.
 TEST(ReplayChooser, ChoosesAsRanksDo) {
   for (const GradientCompression& compress : every_sparse_choice())
-    for (const std::size_t count : {1, 15, 64, 517, 2000})
+    for (const std::size_t count : {1U, 15U, 64U, 517U, 2000U})
       for (const double share : {0.003, 0.1, 0.29, 0.7, 1.0}) {
         SCOPED_TRACE(fmt::format("{}, {} of {}", name_of(compress), share, count));
         ReplayChooser mine{compress, count, share, 3};
@@ -71,7 +71,7 @@ TEST(ReplayChooser, ChoosesFromALongVectorAsRanksDo) {
 }
 
 TEST(ReplayChooser, KeepsAsManyBlocksAsAllModulesDo) {
-  for (const std::size_t count : {0, 1, 16, 100, 12'345})
+  for (const std::size_t count : {0U, 1U, 16U, 100U, 12345U})
     for (const double share : {1e-6, 0.01, 0.29, 1.0 / 3, 0.5, 1.0, 2.0})
       for (const int block : {1, 2, 4, 8, 16})
         EXPECT_EQ(training::replayed_blocks(count, share, block),
