@@ -29,7 +29,7 @@ TEST(Shuffle, HasEachNumberOnceAnEpoch) {
     Numbers expected(static_cast<std::size_t>(count));
     std::iota(expected.begin(), expected.end(), 0);
     const Shuffle shuffle{count, 7};
-    for (const std::uint64_t number : {0, 1, 2, 999}) {
+    for (const std::uint64_t number : {0U, 1U, 2U, 999U}) {
       Numbers got = epoch(shuffle, count, number);
       std::sort(got.begin(), got.end());
       EXPECT_EQ(got, expected) << count << " numbers, epoch " << number;
@@ -39,7 +39,7 @@ TEST(Shuffle, HasEachNumberOnceAnEpoch) {
 
 TEST(Shuffle, GivesEachEpochAndEachSeedAnOrderOfItsOwn) {
   std::set<Numbers> orders;
-  for (const std::uint64_t seed : {0, 1, 2, 3, 4}) {
+  for (const std::uint64_t seed : {0U, 1U, 2U, 3U, 4U}) {
     for (std::uint64_t number = 0; number < 200; ++number)
       orders.insert(epoch(Shuffle{22, seed}, 22, number));
   }

@@ -79,7 +79,7 @@ TEST_F(TextData, HasEachWindowOnceAnEpochAndItsTargetsOneByteOn) {
 
 TEST_F(TextData, IsTheSameHoweverItIsDivided) {
   const auto data = open();
-  for (const std::uint64_t first : {0, 18, 20, 1000}) {  // 18 + 8 is in the next epoch
+  for (const std::uint64_t first : {0U, 18U, 20U, 1000U}) {  // 18 + 8 is in the next epoch
     const nn::MicrobatchText whole = data->samples(first, 8);
     nn::MicrobatchText parts = data->samples(first, 3);
     const nn::MicrobatchText rest = data->samples(first + 3, 5);
