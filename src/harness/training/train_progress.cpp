@@ -7,13 +7,15 @@
 #include "base/text_file.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::harness {
 namespace {
 
 constexpr const char* kFile = "progress.json";
 
-/// Whole or not at all: a new file in the place of the old one.
+/// Whole or not at all, also where the machine fails: a new file in the place of the old one, which
+/// is on the disk before it has the name.
 void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes) {
   const std::filesystem::path made = file.string() + ".new";
   std::ofstream out{made, std::ios::binary | std::ios::trunc};
@@ -21,12 +23,14 @@ void replace_file(const std::filesystem::path& file, std::span<const std::byte> 
             static_cast<std::streamsize>(bytes.size()));
   out.close();
   std::error_code problem;
-  if (out) std::filesystem::rename(made, file, problem);
-  if (!out || problem) {
+  const bool written = out && trace::sync_file(made) == 0;
+  if (written) std::filesystem::rename(made, file, problem);
+  if (!written || problem) {
     std::filesystem::remove(made, problem);
     fail("cannot write {} (is the disk full?). The checkpoint before it is still there.",
          file.string());
   }
+  trace::sync_directory_of(file);
 }
 
 std::vector<std::int64_t> counts_of(const std::vector<Duration>& times) {

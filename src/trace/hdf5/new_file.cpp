@@ -62,7 +62,6 @@ int rename_exclusively(const std::filesystem::path& from, const std::filesystem:
   return 0;
 }
 
-/// 0 or an errno. A file system that cannot be told to (pipes, some of networks) is no failure.
 int sync(const std::filesystem::path& path, int flags) {
   const int fd = open(path.c_str(), flags | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -71,13 +70,14 @@ int sync(const std::filesystem::path& path, int flags) {
   return error == EINVAL || error == ENOTSUP || error == EROFS ? 0 : error;
 }
 
-/// The name of a file is an entry of its directory, which not everyone who may write may read.
+}  // namespace
+
+int sync_file(const std::filesystem::path& path) { return sync(path, O_RDONLY); }
+
 void sync_directory_of(const std::filesystem::path& file) {
   const std::filesystem::path directory = file.parent_path();
   (void)sync(directory.empty() ? "." : directory, O_RDONLY | O_DIRECTORY);
 }
-
-}  // namespace
 
 void set_publish_probe(PublishProbe to_call) { probe() = std::move(to_call); }
 
@@ -94,7 +94,7 @@ NewFile::~NewFile() {
 
 void NewFile::publish() {
   if (probe()) probe()(file_, temporary_);
-  if (const int unsynced = sync(temporary_, O_RDONLY); unsynced != 0) fail_writing(file_, unsynced);
+  if (const int unsynced = sync_file(temporary_); unsynced != 0) fail_writing(file_, unsynced);
   const int error = rename_exclusively(temporary_, file_);
   if (error == EEXIST) fail_existing(file_);
   if (error != 0) fail_writing(file_, error);
