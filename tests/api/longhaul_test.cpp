@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/shipped.hpp"
+
 namespace longhaul::api {
 namespace {
 
@@ -184,7 +186,7 @@ TEST(Api, ASearchKeepsToPlacements) {
 // Every name makes a valid schedule on a scenario that ships, or says why it cannot.
 TEST(Api, MakesEverySchedule) {
   const Scenario scenario =
-      Scenario::load(LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/m70-2dc.toml");
+      Scenario::load(testing::in_checkout("benchmarks/scenarios/m70-2dc.toml"));
   int made = 0;
   for (const std::string& name : schedule_names()) {
     if (name.ends_with("-opt")) continue;  // starts a solver of its own

@@ -1,7 +1,6 @@
-// The binary itself, where the build names it: what only a process has.
-#ifdef LONGHAUL_BINARY
-
+// The binary itself, which lies beside the test's: what only a process has.
 #include <cstdio>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +15,8 @@ using ::testing::HasSubstr;
 
 /// Runs a line of the shell in which $longhaul is the binary; stdout and stderr together.
 Outcome shell(const std::string& line) {
-  const std::string command =
-      std::string{"longhaul='"} + LONGHAUL_BINARY + "'; { " + line + "; } 2>&1";
+  const auto longhaul = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "longhaul";
+  const std::string command = "longhaul='" + longhaul.string() + "'; { " + line + "; } 2>&1";
   Outcome outcome;
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return outcome;
@@ -65,5 +64,3 @@ TEST(Binary, AFullDiskIsAFailedRun) {
 
 }  // namespace
 }  // namespace longhaul::test
-
-#endif

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "fuzz/targets.hpp"
+#include "support/shipped.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 /// HDF5 1.10 leaks what it had read of a file before it gave up.
@@ -17,8 +18,7 @@ namespace longhaul {
 namespace {
 
 void run_corpus(const std::string& target, void (*promise)(std::string_view)) {
-  const std::filesystem::path corpus =
-      std::filesystem::path{LONGHAUL_SOURCE_DIR} / "tests/fuzz/corpus" / target;
+  const std::filesystem::path corpus = testing::checkout() / "tests/fuzz/corpus" / target;
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator{corpus}) {
     SCOPED_TRACE(entry.path().string());

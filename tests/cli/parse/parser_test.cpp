@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::test {
@@ -27,7 +28,7 @@ std::vector<std::string> words_of(std::string_view line) {
 class Checkout {
 public:
   Checkout() {
-    fs::create_directory_symlink(LONGHAUL_SOURCE_DIR "/benchmarks", dir_.path("benchmarks"));
+    fs::create_directory_symlink(testing::in_checkout("benchmarks"), dir_.path("benchmarks"));
     dir_.write("iperf3.json", R"({"start": {"version": "iperf 3.12"},
       "end": {"streams": [{"sender": {"min_rtt": 40200, "mean_rtt": 41000, "bits_per_second": 6e8},
                            "receiver": {"bits_per_second": 6e8}}],

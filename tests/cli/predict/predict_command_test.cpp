@@ -2,14 +2,14 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kPublished =
-    std::string{LONGHAUL_SOURCE_DIR} + "/benchmarks/rows/published-runs.csv";
+const std::string kPublished = testing::in_checkout("benchmarks/rows/published-runs.csv");
 
 TEST(PredictCommand, PredictsPublishedRunsFromTablesAlone) {
   const Outcome run = longhaul_run({"predict", kPublished, "--calibration", "none", "--json"});

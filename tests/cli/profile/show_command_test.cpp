@@ -7,13 +7,14 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kProfiles = std::string{LONGHAUL_SOURCE_DIR} + "/benchmarks/profiles/";
+const std::string kProfiles = testing::in_checkout("benchmarks/profiles/");
 
 TEST(ProfileShow, AddsUpBlocks) {
   const TempDir dir;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
@@ -12,7 +13,7 @@ class TuneCommand : public ::testing::Test {
 protected:
   Outcome tune(const std::string& probes) const {
     const std::string table = dir_.write("probes.csv", "model,batch,compression_rate,g\n" + probes);
-    return longhaul_run({"tune", LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/stella-fig14.toml",
+    return longhaul_run({"tune", testing::in_checkout("benchmarks/scenarios/stella-fig14.toml"),
                          "--probes", table, "--bandwidth", "1Gbps", "--json"});
   }
 

@@ -1,4 +1,6 @@
 // The scenarios of benchmarks/scenarios are what their comments say.
+#include "support/shipped.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -17,8 +19,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-const std::filesystem::path kFolder =
-    std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
+const std::filesystem::path kFolder = testing::kShippedScenarios;
 
 Scenario shipped(const std::string& name, const std::vector<std::string>& set = {}) {
   return scenario::load_scenario(kFolder / (name + ".toml"), set);
@@ -250,7 +251,7 @@ TEST(Shipped, ReplicasOfTrain2dcTrainASmallModelInTwoSites) {
 }
 
 TEST(Documentation, ShowsAScenarioThatLoadsAndEveryPreset) {
-  std::ifstream stream{std::filesystem::path{LONGHAUL_SOURCE_DIR} / "docs" / "scenario.md"};
+  std::ifstream stream{testing::in_checkout("docs/scenario.md")};
   const std::string page{std::istreambuf_iterator<char>{stream}, {}};
   const std::size_t begin = page.find("```toml\n");
   ASSERT_NE(begin, std::string::npos);

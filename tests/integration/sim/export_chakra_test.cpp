@@ -13,6 +13,7 @@
 #include "schedule/generators/registry.hpp"
 #include "sim/simulate.hpp"
 #include "support/astra.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul {
 namespace {
@@ -148,7 +149,7 @@ TEST(ExportChakra, TakesOurTimesOnPresets) {
   ComparedNodes compared;
   for (const std::string name : {"m70-2dc", "m70-4dc"}) {
     Scenario scenario = scenario::load_scenario(
-        LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/" + name + ".toml", std::vector<std::string>{});
+        testing::in_checkout("benchmarks/scenarios/") + name + ".toml", std::vector<std::string>{});
     // ASTRA-sim's network is equal for all pairs.
     scenario = spread(scenario, scenario.parallel.stages, Duration{76'000'000}, Duration{});
     scenario.parallel.gradient_sync = GradientSync::none;

@@ -13,6 +13,7 @@
 #include "support/cells.hpp"
 #include "support/goal.hpp"
 #include "support/loggops.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul {
 namespace {
@@ -113,7 +114,7 @@ TEST(ExportGoal, AtlahsTakesOurTimesOnPresets) {
       const std::vector<std::string> ratios{std::string{"link.latency_ratio="} + latency,
                                             std::string{"link.transfer_ratio="} + transfer};
       Scenario scenario = scenario::load_scenario(
-          LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/" + name + ".toml", ratios);
+          testing::in_checkout("benchmarks/scenarios/") + name + ".toml", ratios);
       // Rings there take no whole number of ns: rounded to the nearest here, down by LogGOPSim.
       if (name == "m70-2dc-hetero") scenario.parallel.gradient_sync = GradientSync::none;
       for (const schedule::Generator& generator : schedule::generators()) {
@@ -233,7 +234,7 @@ TEST(ExportGoal, HasTheRelaysOfACell) {
 TEST(ExportGoal, RemarksOnReceivesThatWouldBeWaitedFor) {
   const std::vector<std::string> ratio{"link.latency_ratio=2"};
   const Scenario scenario =
-      scenario::load_scenario(LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/m70-2dc.toml", ratio);
+      scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/m70-2dc.toml"), ratio);
   const Plan plan =
       plan::lower(schedule::generate("1f1b", scenario), scenario, Arrangement::grouped);
   const OpTimes times = sim::simulate(plan);

@@ -13,6 +13,7 @@
 #include "schedule/generators/greedy/row_times.hpp"
 #include "schedule/random_scenario.hpp"
 #include "sim/simulate.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul {
 namespace {
@@ -32,7 +33,7 @@ struct Cell {
 
 /// The rows of CrossUD in cases 1 and 3.
 std::vector<Cell> cells_of_table(int table) {
-  std::ifstream file{std::string{LONGHAUL_SOURCE_DIR} + "/results/papers/crosspipe-table" +
+  std::ifstream file{testing::in_checkout("results/papers/crosspipe-table") +
                      std::to_string(table) + ".csv"};
   std::vector<Cell> cells;
   for (std::string line; std::getline(file, line);) {
@@ -63,7 +64,7 @@ void expect_at_most_measured(int table, const std::string& scenario_file) {
       overrides.emplace_back("memory.budget=2");
     }
     const Scenario scenario = scenario::load_scenario(
-        std::string{LONGHAUL_SOURCE_DIR} + "/benchmarks/scenarios/" + scenario_file, overrides);
+        testing::in_checkout("benchmarks/scenarios/") + scenario_file, overrides);
     const Duration makespan = simulated(schedule::generate("cross-ud", scenario), scenario);
     EXPECT_LE(static_cast<double>(makespan.count()) * 1e-9 / scenario.parallel.microbatches,
               cell.seconds)

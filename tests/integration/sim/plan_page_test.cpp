@@ -9,6 +9,7 @@
 
 #include "plan/plan_draft.hpp"
 #include "sim/simulate.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul {
 namespace {
@@ -175,7 +176,7 @@ TEST(PlanPage, ComputationBesideCommunication) {
 }
 
 std::string text_of(const std::string& path) {
-  std::ifstream file{std::string{LONGHAUL_SOURCE_DIR} + "/" + path};
+  std::ifstream file{testing::in_checkout(path)};
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

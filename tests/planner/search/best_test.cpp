@@ -11,6 +11,7 @@
 #include "schedule/generators/generate.hpp"
 #include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -79,7 +80,7 @@ TEST(Best, IsWithinOnePercentOfTheBestKnownOrders) {
   const auto cell = [](const char* ratio, std::vector<std::string> more) {
     more.push_back(fmt::format("link.latency_ratio={}", ratio));
     more.push_back(fmt::format("link.transfer_ratio={}", ratio));
-    return scenario::load_scenario(LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/m70-2dc.toml", more);
+    return scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/m70-2dc.toml"), more);
   };
   EXPECT_LE(find_best(cell("2", {}), moves(2'000'000)).makespan, 16 * 1.01 * 161.9ms);
   EXPECT_LE(find_best(cell("0", {"parallel.microbatches=32", "memory.budget=2"}), moves(2'000'000))

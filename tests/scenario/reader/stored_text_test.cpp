@@ -9,6 +9,7 @@
 
 #include "scenario/complaint.hpp"
 #include "support/same_scenario.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -20,8 +21,7 @@ using ::testing::Not;
 using Options = std::vector<std::string>;
 
 TEST(StoredText, GivesEveryShippedScenarioBackWithItsOverrides) {
-  const std::filesystem::path folder =
-      std::filesystem::path{LONGHAUL_SOURCE_DIR} / "benchmarks" / "scenarios";
+  const std::filesystem::path folder = testing::kShippedScenarios;
   int scenarios = 0;
   for (const auto& entry : std::filesystem::directory_iterator{folder}) {
     if (entry.path().extension() != ".toml") continue;
