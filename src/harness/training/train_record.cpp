@@ -131,6 +131,9 @@ ordered_json train_record(const std::vector<TrainMethod>& methods, const TrainRu
   record["schedule"] = options.schedule;
   record["ranks"] = scenario.ranks();
   record["emulate"] = options.emulate;
+  record["network"] = options.emulate == "on" ? "emulated" : "as it is";
+  record["compute"] = options.compute;
+  record["lateness_credit_ns"] = settings.engine.credit.count();
   record["paced"] = settings.pace == device::Pace::modelled;
   record["stands_for"] =
       scenario.train.stands_for.empty() ? ordered_json{} : ordered_json(scenario.train.stands_for);

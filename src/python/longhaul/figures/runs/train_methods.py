@@ -1,0 +1,132 @@
+"""How long until a model is trained over a thin link, by each method, over the link's rate."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure
+from longhaul.errors import Failure
+from longhaul.figures.runs import train_records
+from longhaul.records import is_finished
+
+FIGURE = Figure(
+    "train-methods",
+    summary="time to a validation loss of each method of training, over the rate of the WAN",
+    shows=("time until the validation loss is down, of each method, over the rate of the WAN: "
+           "measured, and composed of measured updates and measured iterations "
+           "([training.md](training.md#training-on-ranks))"),
+    needs="`bench_train`, or results of it",
+    options="[--measure] [--text FILE]")
+SCENARIO = "train-2dc"
+RATES = ("0.1Mbps", "0.576Mbps", "5Mbps", "50Mbps")
+OWN = "0.576Mbps"  # of the scenario: there the numbers are made
+TUNED = "topk:share=each:index=gaps:values=bf16:exchange=sites"
+METHODS = ("none", "int8", "topk:keep=10%", TUNED, "stella", "localsgd:10", "diloco:20", "demo")
+COLOURS = ("#1f1f1f", "#0b5394", "#3fa7d6", "#2aa552", "#c2185b", "#c9561a", "#f0b400", "#8a5bc7",
+           "#8a8a2a", "#00601f", "#bf8fe0")
+MARKERS = "osD^vPX*<>hp"
+
+
+def add_arguments(parser):
+    train_records.arguments(parser, FIGURE.name)
+    parser.add_argument("--methods", default=",".join(METHODS), metavar="M,M..",
+                        help="default: %(default)s")
+    parser.add_argument("--rates", default=",".join(RATES), metavar="R,R..",
+                        help="of the WAN (default: %(default)s)")
+    parser.add_argument("--iterations", type=int, default=300, metavar="N",
+                        help="at most, of a run (default: %(default)s)")
+
+
+def draw(options):
+    results = Path(options.results or f"runs/{FIGURE.name}")
+    if options.measure:
+        measure(results, options)
+    if not is_finished(results / "numbers"):
+        raise Failure(f"no results below {results}. Run scripts/figure {FIGURE.name} --measure.")
+    table = numbers(results)
+    return [Drawn(FIGURE.name, figure_of(table, options), table)]
+
+
+def measure(results, options):
+    """What is learned at the scenario's own rate; how long iterations take at each rate."""
+    train_records.measure(results / "numbers", results, SCENARIO, [
+        "--methods", options.methods, "--lr-grid", options.lr_grid, "--seeds", options.seeds,
+        "--max-iterations", options.iterations, "--points", 30, "--pace", "--compose", 10,
+        *train_records.data_of(options)])
+    for rate in options.rates.split(","):
+        train_records.measure(results / rate, results, SCENARIO, [
+            "--methods", options.methods, "--compute", "timed", "--max-iterations", 12,
+            "--set", f"link.bandwidth={rate}"])
+
+
+def numbers(results):
+    """A row for each method, seed and rate. Composed: updates times the period that was measured at
+    the rate; of a method whose weights may be old only where it was trained over that rate."""
+    learned = train_records.curve_table(train_records.record_of(results / "numbers"), results / "numbers")
+    rows = [learned.assign(rate_mbps=mbps_of(OWN))]
+    for directory in sorted(results.iterdir()):
+        if not directory.name.endswith("bps") or not is_finished(directory):
+            continue
+        if directory.name == OWN:
+            continue
+        timed = train_records.curve_table(train_records.record_of(directory), directory).drop_duplicates("method")
+        for _, period in timed.iterrows():
+            for _, curve in learned[learned["method"] == period["method"]].iterrows():
+                if curve["stale"] or pd.isna(curve["updates"]):
+                    continue
+                steps = curve["updates"] / steps_of(curve["method"])
+                rows.append(pd.DataFrame([{
+                    **period.to_dict(), "seed": curve["seed"], "updates": curve["updates"],
+                    "learning_rate": curve["learning_rate"], "validation": curve["validation"],
+                    "source": "composed", "rate_mbps": mbps_of(directory.name),
+                    "seconds_to_target": steps * period["period_s"]}]))
+    return pd.concat(rows, ignore_index=True).sort_values(["method", "rate_mbps", "seed"],
+                                                          ignore_index=True)
+
+
+def steps_of(method):
+    """Local steps of an exchange: points count those, periods are of exchanges."""
+    name, _, rest = method.partition(":")
+    local = name in ("localsgd", "diloco", "sparseloco")
+    return int(rest.split(":")[0]) if local else 1
+
+
+def mbps_of(text):
+    for suffix, factor in (("Gbps", 1e3), ("Mbps", 1.0), ("kbps", 1e-3)):
+        if text.endswith(suffix):
+            return float(text[:-len(suffix)]) * factor
+    raise Failure(f"{text} is no rate that is read here. Write 5Mbps.")
+
+
+def figure_of(table, options):
+    del options
+    plt = style.apply()
+    figure, axes = plt.subplots(figsize=(8.6, 4.6))
+    methods = list(dict.fromkeys(table["method"]))
+    for colour, marker, method in zip(COLOURS, MARKERS, methods):
+        mine = table[(table["method"] == method) & table["seconds_to_target"].notna()]
+        if mine.empty:
+            axes.plot([], [], color=colour, marker=marker, label=f"{method}: not within the run")
+            continue
+        middle = mine.groupby("rate_mbps")["seconds_to_target"].median()
+        axes.plot(middle.index, middle, color=colour, marker=marker, markersize=5, linewidth=1.3,
+                  label=style.plain(method))
+        axes.vlines(middle.index, mine.groupby("rate_mbps")["seconds_to_target"].min(),
+                    mine.groupby("rate_mbps")["seconds_to_target"].max(), color=colour, linewidth=2)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    rates = sorted(table["rate_mbps"].unique())
+    axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    axes.minorticks_off()
+    axes.set_xlabel("rate of the WAN (Mbps)")
+    axes.set_ylabel("time to the target (s)")
+    axes.grid(color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.set_title("time until the validation loss is down: median of the seeds, and their range\n"
+                   f"measured at {OWN}, composed elsewhere (updates x measured iterations)",
+                   loc="left", fontsize=9)
+    figure.legend(*axes.get_legend_handles_labels(), loc="center left", bbox_to_anchor=(0.66, 0.5),
+                  frameon=False, fontsize=8)
+    figure.subplots_adjust(left=0.09, right=0.65, top=0.87, bottom=0.12)
+    return figure

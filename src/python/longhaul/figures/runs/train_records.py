@@ -1,0 +1,79 @@
+"""Runs of bench_train behind the figures of training, and what is read from their records."""
+
+import pandas as pd
+
+from longhaul import provenance, records, scenario_text
+from longhaul.errors import RUN_FAILED, Failure
+from longhaul.running import runs, tools
+
+
+def arguments(parser, name):
+    parser.add_argument("--measure", action="store_true",
+                        help="run what is missing first; a run that is finished is not run again")
+    parser.add_argument("--results", metavar="DIR",
+                        help=f"what --measure wrote; with --measure, where it goes (default: runs/{name})")
+    parser.add_argument("--text", metavar="FILE", help="what to learn (default: Python's library)")
+    parser.add_argument("--seeds", default="1,2,3", metavar="N,N..", help="default: %(default)s")
+    parser.add_argument("--lr-grid", default="0.003,0.01", metavar="X,X..",
+                        help="learning rates that each method tries (default: %(default)s)")
+
+
+def measure(out, results, scenario, words):
+    """bench_train on as many ranks as the scenario has, unless `out` holds a finished run."""
+    if records.is_finished(out):
+        return
+    scenario = tools.scenario_file(scenario)
+    tools.say(f"measuring {out}")
+    runs.run([tools.ROOT / "scripts" / "mpi", "-n", scenario_text.ranks_of(scenario, []),
+              tools.binary("bench_train"), tools.from_root(scenario), *words, "--out", out],
+             out, results, timeout_s=7200)
+
+
+def data_of(options):
+    return [f"--data=text:{options.text}"] if options.text else []
+
+
+def record_of(directory):
+    record = records.read_record(directory)
+    if record.get("benchmark") != "bench_train":
+        raise Failure(f"{directory}: a record of {record.get('benchmark')} (bench_train trains). Give "
+                      "what --measure wrote.")
+    wrong = [curve["method"] for curve in record["train"]["curves"] if curve["check"] != "ok"]
+    if wrong:
+        raise Failure(f"{directory}: messages or numbers of {', '.join(wrong)} came wrong. Look into "
+                      "its record.", RUN_FAILED)
+    return record
+
+
+def facts_of(record, directory, curve):
+    """Provenance of a curve: payloads are those that crossed the WAN in an exchange."""
+    exchanges = max(1, len(curve["losses"]) or len(curve["versions"]))
+    wan = curve["wan"]
+    return provenance.of(record, directory) | {
+        "payload_sent_bytes": wan["payload_bytes"] // exchanges,
+        "payload_nominal_bytes": wan["nominal_bytes"] // exchanges,
+        "time_scale": 1, "measurement": 1, "measurements": 1}
+
+
+def curve_table(record, directory):
+    """A row for each curve: seconds."""
+    rows = []
+    for curve in record["train"]["curves"]:
+        points = curve["points"]
+        rows.append(provenance.add({
+            "method": curve["method"], "seed": curve["seed"],
+            "learning_rate": curve["learning_rate"], "source": curve["kind"],
+            "updates": curve["iterations_to_target"],
+            "seconds_to_target": seconds(curve["time_to_target_ns"]),
+            "period_s": seconds(curve["period_ns"]),
+            "predicted_period_s": seconds(curve["predicted_period_ns"]),
+            "validation": points[-1][3] if points else None,
+            "search_s": seconds(curve["search_cost_ns"]),
+            "faithful": curve["pace"]["faithful"], "stale": curve["settings"]["staleness"] > 0,
+            "n": points[-1][0] if points else len(curve["versions"])},
+            facts_of(record, directory, curve)))
+    return pd.DataFrame(rows)
+
+
+def seconds(nanoseconds):
+    return None if nanoseconds is None else nanoseconds / 1e9

@@ -1,0 +1,155 @@
+"""StellaTrain figure 13: (a) what compression takes on the host; (b) how models learn from single
+numbers, blocks and random blocks."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.errors import Failure
+from longhaul.figures.runs import train_records
+from longhaul.figures.stella import bars, kernels
+from longhaul.papers import claims
+from longhaul.records import is_finished
+
+FIGURE = Figure(
+    "stella-fig13",
+    summary="compression by threshold on one core, and learning by it on three data sets (figure 13)",
+    shows="compression of single numbers and of blocks on one core, and how models learn by them "
+          "(StellaTrain figure 13)",
+    needs="`bench_compress`, `bench_train`, or results of them",
+    options="[--measure] [--text FILE]",
+    repeat=Repeat("stella", measure=("--measure",), minutes=25, deterministic=False))
+SCENARIO = "train-2dc"
+TIMED = {"threshold of blocks of 16": ("blocks of 16", "#c2185b"),
+         "threshold of single numbers": ("single numbers", "#0b5394"),
+         "topk of single numbers": ("exact top-k", "#3fa7d6"),
+         "block of blocks of 16": ("exact blocks", "#f0b400")}
+DATA = ("text:python", "digits", "synthetic")
+DENSE = "none"
+LEARNED = {DENSE: ("all numbers", "#1f1f1f"),
+           "threshold:keep=1%:block=1:share=each": ("threshold, single numbers", "#0b5394"),
+           "threshold:keep=1%:block=16:share=each": ("threshold, blocks of 16", "#c2185b"),
+           "randomk:keep=1%:block=16:share=each": ("random blocks", "#8a8a8a")}
+SINGLE, BLOCKS, RANDOM = list(LEARNED)[1:]
+
+
+def add_arguments(parser):
+    kernels.arguments(parser, FIGURE.name)
+    parser.add_argument("--text", metavar="FILE", help="instead of Python's library")
+    parser.add_argument("--seeds", default="1,2,3", metavar="N,N..", help="default: %(default)s")
+    parser.add_argument("--lr-grid", default="0.003,0.01", metavar="X,X..",
+                        help="learning rates that each method tries (default: %(default)s)")
+    parser.add_argument("--iterations", type=int, default=200, metavar="N", help="default: %(default)s")
+
+
+def draw(options):
+    results = Path(options.results or f"runs/{FIGURE.name}")
+    sources = [f"text:{options.text}" if options.text and data.startswith("text") else data
+               for data in DATA]
+    if options.measure:
+        kernels.measure(results, ("1%",))
+        for data, source in zip(DATA, sources):
+            measure(results / folder(data), results, source, options)
+    times = kernels.table_of(results)
+    times = times[times["kernel"].isin(TIMED) & (times["keep_percent"] == 1)]
+    learned = curves(results)
+    table = pd.concat([times.assign(part="a"), learned.assign(part="b")], ignore_index=True)
+    return [Drawn(FIGURE.name, figure_of(times, learned), table, verdicts(times, learned))]
+
+
+def folder(data):
+    return data.split(":")[0]
+
+
+def measure(out, results, data, options):
+    train_records.measure(out, results, SCENARIO, [
+        "--methods", ",".join(LEARNED), "--lr-grid", options.lr_grid, "--seeds", options.seeds,
+        "--data", data, "--max-iterations", options.iterations, "--points", 10, "--emulate", "off"])
+
+
+def curves(results):
+    """A row for each method, seed and validation of a data set."""
+    rows = []
+    for data in DATA:
+        directory = results / folder(data)
+        if not is_finished(directory):
+            continue
+        record = train_records.record_of(directory)
+        for curve in record["train"]["curves"]:
+            facts = train_records.facts_of(record, directory, curve)
+            rows += [train_records.provenance.add(
+                {"data": folder(data), "method": curve["method"], "seed": curve["seed"],
+                 "learning_rate": curve["learning_rate"], "updates": point[0], "validation": point[3],
+                 "n": curve["points"][-1][0]}, facts) for point in curve["points"]]
+    if not rows:
+        raise Failure(f"no records of bench_train below {results}. Draw with --measure.")
+    return pd.DataFrame(rows)
+
+
+def last(learned, data, method):
+    """Median over seeds of the validation after the last update."""
+    mine = learned[(learned["data"] == data) & (learned["method"] == method)]
+    return float(mine[mine["updates"] == mine["updates"].max()]["validation"].median())
+
+
+def verdicts(times, learned):
+    claim = "stella-threshold-time"
+    theirs = claims.value(claim)
+    blocks = kernels.at(times, "threshold of blocks of 16")
+    single = kernels.at(times, "threshold of single numbers")
+    said = [claims.judge(claim, claims.within(blocks, theirs), f"{blocks:.1f} ms",
+                         "86.6 million numbers, one core, caches cold.")]
+    claim = "stella-threshold-gain"
+    said.append(claims.judge(claim, claims.at_least(single / blocks, claims.value(claim)),
+                             f"{single / blocks:.2f} ({single:.1f} over {blocks:.1f} ms)",
+                             "Both read the gradient once; single numbers write more places."))
+    said.append(claims.judge("stella-threshold-gpu", claims.NOT_JUDGED, "no kernel of a GPU", ""))
+    names = [data for data in (folder(each) for each in DATA) if data in set(learned["data"])]
+    like, above = [], []
+    for data in names:
+        one, block, random = (last(learned, data, method) for method in (SINGLE, BLOCKS, RANDOM))
+        start = learned[learned["data"] == data].groupby("updates")["validation"].median().iloc[0]
+        like.append(abs(block - one) <= 0.05 * abs(start - one) + 1e-9)
+        above.append(block < random)
+    texts = [f"{data}: {last(learned, data, SINGLE):.2f}, {last(learned, data, BLOCKS):.2f}, "
+             f"{last(learned, data, RANDOM):.2f}" for data in names]
+    said.append(claims.judge("stella-blocks-learn", claims.by_count(like.count(True), len(like)),
+                             "; ".join(texts), "Validation loss by single numbers, blocks, random "
+                             "blocks; alike is within 5% of what single numbers have learned since the "
+                             "first validation."))
+    said.append(claims.judge("stella-random-learns", claims.by_count(above.count(True), len(above)),
+                             "; ".join(texts), "The same losses."))
+    return said
+
+
+def figure_of(times, learned):
+    plt = style.apply()
+    names = list(dict.fromkeys(learned["data"]))
+    figure, panels = plt.subplots(1, 1 + len(names), figsize=(3.0 * (1 + len(names)), 4.2))
+    for place, (kernel, (label, colour)) in enumerate(TIMED.items()):
+        height = kernels.at(times, kernel)
+        panels[0].bar(place, height, 0.7, color=colour, edgecolor="black", linewidth=0.4)
+        panels[0].annotate(f"{height:.1f}", (place, height), xytext=(0, 2), ha="center",
+                           textcoords="offset points", fontsize=7.5)
+    panels[0].set_xticks(range(len(TIMED)), [label.replace(" ", "\n") for label, _ in TIMED.values()],
+                         fontsize=7.5)
+    panels[0].set_ylabel("ms, measured")
+    panels[0].set_title("(a) 1% of 86.6 M numbers", loc="left", fontsize=9)
+    for panel, data in zip(panels[1:], names):
+        for method, (label, colour) in LEARNED.items():
+            mine = learned[(learned["data"] == data) & (learned["method"] == method)]
+            over = mine.groupby("updates")["validation"]
+            panel.plot(over.median().index, over.median(), color=colour, label=label, linewidth=1.4)
+            panel.fill_between(over.min().index, over.min(), over.max(), color=colour, alpha=0.15,
+                               linewidth=0)
+        panel.set_xlabel("updates")
+        panel.set_title(f"(b) {data}", loc="left", fontsize=9)
+    panels[1].set_ylabel("validation loss, measured")
+    for panel in panels:
+        bars.ground(panel)
+    bars.finish(figure, panels[1], "Compression on one core, and learning by it",
+                "Median of the seeds and their range.", columns=4)
+    figure.subplots_adjust(wspace=0.28)
+    return figure

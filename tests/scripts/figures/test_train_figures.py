@@ -1,0 +1,140 @@
+"""The figures of training, from records as bench_train writes them (synthetic here)."""
+
+import contextlib
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul import provenance
+from longhaul.commands import figure
+from longhaul.errors import guarded
+from longhaul.figures.runs import train_methods
+from longhaul.figures.stella import fig12, fig13
+
+UPDATES = {"none": 100, "stella": 300, "diloco:20": 200}
+
+
+def curve(method, seed, period, updates, timed=False):
+    """Of 300 updates; a timed one has none."""
+    stale = method == "stella"
+    exchanges = 12 if timed else 300
+    return {"method": method, "seed": seed, "learning_rate": 0.01,
+            "kind": "measured" if stale or timed else "composed",
+            "settings": {"staleness": int(stale)}, "check": "ok",
+            "points": [] if timed else [[150, 150 * period, 3.0, 3.1], [300, 300 * period, 2.0, 2.1]],
+            "losses": [] if timed else [2.5] * exchanges, "versions": [[[]]] * exchanges,
+            "iterations_to_target": None if timed else updates,
+            "time_to_target_ns": None if timed or updates is None else updates * period,
+            "search_cost_ns": 10 ** 9, "period_ns": period, "predicted_period_ns": period - 10 ** 6,
+            "wan": {"payload_bytes": 1000 * exchanges, "nominal_bytes": 2000 * exchanges},
+            "pace": {"faithful": True}}
+
+
+def record(curves):
+    return {"benchmark": "bench_train", "numbers": "measured", "command_line": "bench_train x",
+            "git_commit": "0123456789ab", "lateness_credit_ns": 10 ** 6, "network": "emulated",
+            "compute": "real", "environment": {"load_average": {"before": [1.5], "during": 2.0}},
+            "train": {"curves": curves}}
+
+
+class TrainFigures(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+
+    def keep(self, name, curves):
+        run = self.directory / "results" / name
+        run.mkdir(parents=True)
+        (run / "record.json").write_text(json.dumps(record(curves)))
+        (run / "run.json").write_text(json.dumps({"measurement": 1, "load_average_during": 2.0}))
+
+    def drawn(self, name, *words):
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = guarded(lambda: figure.main([name, "--results", str(self.directory / "results"),
+                                                "--out", str(self.directory / "drawn"), *words]),
+                           "figure")
+        self.assertEqual(code, 0, said.getvalue())
+        self.assertGreater((self.directory / "drawn" / f"{name}.png").stat().st_size, 10_000)
+        return pd.read_csv(self.directory / "drawn" / f"{name}.csv")
+
+    def test_times_at_other_rates_are_composed_of_updates_and_periods(self):
+        self.keep("numbers", [curve(method, seed, 10 ** 8, updates)
+                              for method, updates in UPDATES.items() for seed in (1, 2)])
+        self.keep("5Mbps", [curve(method, 1, 2 * 10 ** 7, None, timed=True) for method in UPDATES])
+        table = self.drawn("train-methods")
+        there = table[table["rate_mbps"] == 5].set_index(["method", "seed"])
+        self.assertAlmostEqual(there.loc[("none", 2), "seconds_to_target"], 100 * 0.02)
+        self.assertAlmostEqual(there.loc[("diloco:20", 1), "seconds_to_target"], 200 / 20 * 0.02)
+        self.assertEqual(set(there["source"]), {"composed"})
+        self.assertNotIn("stella", there.index.get_level_values(0))  # links change what it learns
+        own = table[(table["rate_mbps"] == 0.576) & (table["method"] == "stella")]
+        self.assertEqual(list(own["source"]), ["measured"] * 2)
+        self.assertEqual(provenance.problems(table), [])
+
+    def test_what_did_not_reach_the_target_has_no_time(self):
+        self.keep("numbers", [curve("none", 1, 10 ** 8, 100), curve("stella", 1, 10 ** 7, None)])
+        table = self.drawn("train-methods").set_index("method")
+        self.assertTrue(pd.isna(table.loc["stella", "seconds_to_target"]))
+
+    def test_blocks_are_read_from_the_names_of_methods(self):
+        methods = ("none", "block:keep=1%:block=1:share=each", "block:keep=1%:block=16:share=each")
+        for size in ("0.05M", "0.13M"):
+            self.keep(size, [curve(method, seed, 10 ** 7, None) for method in methods for seed in (1, 2)])
+        table = self.drawn("train-blocks")
+        self.assertEqual(sorted(table["block"].unique()), [0, 1, 16])
+        self.assertEqual(sorted(table["size"].unique()), ["0.05M", "0.13M"])
+        self.assertEqual(provenance.problems(table), [])
+
+    def keep_kernels(self, times):
+        for keep in ("10", "1", "0.1"):
+            run = self.directory / "results" / f"kernels-{keep}"
+            run.mkdir(parents=True)
+            (run / "record.json").write_text(json.dumps({
+                "benchmark": "bench_compress", "command_line": "bench_compress --keep", "git_commit":
+                "0123456789ab", "environment": {"load_average": {"before": [0.5], "during": 1.0}},
+                "kernels": [{"name": name, "median_s": ms / 1e3, "min_s": ms / 2e3,
+                             "seconds": [ms / 1e3] * 9, "over_read": 1.0, "over_memcpy": 1.0}
+                            for name, ms in times.items()]}))
+            (run / "run.json").write_text(json.dumps({"measurement": 1, "load_average_during": 1.0}))
+
+    def test_steps_are_judged_by_the_numbers_of_the_paper(self):
+        self.keep_kernels({fig12.DENSE: 172, fig12.SINGLE: 10.2, fig12.BLOCKS: 1.34,
+                           "momentum exact": 2})
+        table = self.drawn("stella-fig12")
+        self.assertEqual(provenance.problems(table), [])
+        self.assertEqual(self.verdicts("stella-fig12"),
+                         {"stella-sparse-times": "holds here", "stella-sparse-gain": "holds here",
+                          "stella-dense-constant": "holds here"})
+
+    def test_learning_by_blocks_is_held_against_single_numbers(self):
+        self.keep_kernels(dict.fromkeys(fig13.TIMED, 10.0) | {"threshold of single numbers": 33.5})
+        losses = {fig13.DENSE: 1.0, fig13.SINGLE: 1.5, fig13.BLOCKS: 2.5, fig13.RANDOM: 2.4}
+        for data in ("text", "digits"):
+            curves = [curve(method, 1, 10 ** 7, None) for method in losses]
+            for one in curves:
+                one["points"][-1][3] = losses[one["method"]]
+            self.keep(data, curves)
+        table = self.drawn("stella-fig13")
+        self.assertEqual(provenance.problems(table), [])
+        found = self.verdicts("stella-fig13")
+        self.assertEqual(found["stella-threshold-gain"], "holds here")
+        self.assertEqual(found["stella-blocks-learn"], "does not hold")
+        self.assertEqual(found["stella-random-learns"], "does not hold")
+
+    def verdicts(self, name):
+        table = pd.read_csv(self.directory / "drawn" / f"{name}-verdicts.csv")
+        return dict(zip(table["id"], table["verdict"]))
+
+    def test_rates_are_read_as_scenarios_write_them(self):
+        for text, mbps in (("0.1Mbps", 0.1), ("2Gbps", 2000), ("576kbps", 0.576)):
+            self.assertAlmostEqual(train_methods.mbps_of(text), mbps)
+
+
+if __name__ == "__main__":
+    unittest.main()
