@@ -1,0 +1,62 @@
+"""scripts/compare-ddp without PyTorch: what it refuses, which ranks stand where, its arithmetic. A whole
+comparison takes root and PyTorch (scripts/nightly)."""
+
+import subprocess
+import sys
+import unittest
+from types import SimpleNamespace
+from unittest import mock
+
+from longhaul.commands import compare_ddp
+
+COMMAND = (sys.executable, "-m", "longhaul.commands.compare_ddp")
+
+
+def started(*arguments):
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+class CompareDdp(unittest.TestCase):
+    def test_what_it_cannot_compare_is_refused(self):
+        for arguments, code, says in (
+                (("m8-2dc",), 2, "has several stages or microbatches"),
+                (("nowhere.toml",), 2, "no scenario nowhere.toml"),
+                (("--iterations", "3"), 2, "fewer than 4 iterations"),
+                (("--text", "/nowhere"), 2, "no text /nowhere"),
+                (("--python", "/nowhere/python"), 77, "python3-torch"),
+                (("--out", ""), 2, "names no file")):
+            with self.subTest(arguments=arguments):
+                done = started(*arguments)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(says, done.stderr)
+
+    def test_ranks_are_placed_as_mpi_places_them(self):
+        job = compare_ddp.Job("train-2dc")
+        self.assertEqual([job.site_of(rank) for rank in range(job.ranks)],
+                         ["west", "west", "east", "east"])
+        self.assertEqual((job.model["kv_heads"], job.batch), (4, 8))
+
+    def test_an_iteration_is_the_mean_of_the_second_half(self):
+        self.assertEqual(compare_ddp.period_s([5, 6, 8, 10]), 2)
+        self.assertEqual(compare_ddp.period_s([1, 2, 3, 5, 8]), 2)
+
+    def test_speed_ups_are_over_the_faster_dense_one(self):
+        times = {"ddp": [30, 10, 20], "ddp+fp16": [16] * 3, "none": [25, 26, 24], "stella": [5] * 3}
+
+        def run(name):
+            return {"iteration_ns": times[name].pop(0), "loss": 1.0, "torch": "2"}
+        options = SimpleNamespace(repeat=3, methods=["none", "stella"])
+        with mock.patch.object(compare_ddp, "run_ddp", lambda job, options, rate, hook: run(
+                "ddp" if hook == "none" else "ddp+fp16")), \
+                mock.patch.object(compare_ddp, "run_ours", lambda job, options, rate, name: run(name)):
+            answer = compare_ddp.measured_at(None, options, "1Gbps")
+        self.assertEqual(answer["faster_dense"], "ddp")
+        self.assertEqual(answer["none_over_ddp"], 1.25)
+        by_name = {row["system"]: row for row in answer["rows"]}
+        self.assertEqual((by_name["ddp"]["iteration_ns"], by_name["ddp"]["least_ns"],
+                          by_name["ddp"]["largest_ns"]), (20, 10, 30))
+        self.assertEqual(by_name["stella"]["speed_up"], 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
