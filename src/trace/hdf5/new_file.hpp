@@ -12,8 +12,8 @@ using PublishProbe =
 /// Sets the probe of this thread.
 void set_publish_probe(PublishProbe probe);
 
-/// Puts the content at `path` on the disk (fsync); 0 or an errno. A file system that cannot be told to
-/// (pipes, some of networks) is no failure.
+/// Puts the content at `path` on the disk (fsync); 0 or an errno. A file system that cannot be told
+/// to (pipes, some of networks) is no failure.
 [[nodiscard]] int sync_file(const std::filesystem::path& path);
 /// The name of a file is an entry of its directory: puts that on the disk, where it may be read.
 void sync_directory_of(const std::filesystem::path& file);
