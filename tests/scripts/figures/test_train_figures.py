@@ -91,6 +91,19 @@ class TrainFigures(unittest.TestCase):
         self.assertEqual(sorted(table["size"].unique()), ["0.05M", "0.13M"])
         self.assertEqual(provenance.problems(table), [])
 
+    def test_an_iteration_beside_pytorch_is_drawn(self):
+        rows = [{"system": system, "iteration_ns": ns, "least_ns": ns, "largest_ns": 2 * ns, "runs": 3,
+                 "wan_bytes": 10 ** 6, "speed_up": 1.0, "loss": 2.0}
+                for system, ns in (("ddp", 10 ** 8), ("none", 9 * 10 ** 7), ("stella", 10 ** 7))]
+        answer = {"command": "scripts/compare-ddp", "commit": "0123456789ab", "load_average": 0.1,
+                  "load_average_after": 2.0, "scenario": "train-2dc", "ranks": 4, "latency": "10ms",
+                  "iterations": 40, "repeat": 3, "torch": "2",
+                  "rates": [{"rate": rate, "rows": rows} for rate in ("20Mbps", "100Mbps")]}
+        (self.directory / "results").write_text(json.dumps(answer))
+        table = self.drawn("train-ddp")
+        self.assertEqual(len(table), 6)
+        self.assertEqual(provenance.problems(table), [])
+
     def keep_kernels(self, times):
         for keep in ("10", "1", "0.1"):
             run = self.directory / "results" / f"kernels-{keep}"

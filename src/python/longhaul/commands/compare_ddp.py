@@ -13,7 +13,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from longhaul import progress, scenario_text
+from longhaul import progress, provenance, scenario_text
 from longhaul.errors import RUN_FAILED, Failure, guarded, result_name
 from longhaul.running import children, tools
 
@@ -127,7 +127,7 @@ def run_ddp(job, options, rate, hook):
         with Wan(job, options, rate) as wan:
             said = run_inside(["bash", "-c", "\n".join(lines)], options.timeout)
     answer = json.loads(said.strip().splitlines()[-1])
-    return {"iteration_ns": round(1e9 * period_s(answer["ends_s"])), "loss": answer["losses"][-1],
+    return {"commit": None, "iteration_ns": round(1e9 * period_s(answer["ends_s"])), "loss": answer["losses"][-1],
             "first_loss": answer["losses"][0], "parameters": answer["parameters"],
             "torch": answer["torch"], "wan_bytes": wan.bytes_across // options.iterations,
             "wan_payload_bytes": None}
@@ -143,7 +143,7 @@ def run_ours(job, options, rate, method):
                        options.timeout)
         record = json.loads((Path(directory) / "record.json").read_text())
     curve = record["train"]["curves"][0]
-    return {"iteration_ns": curve["period_ns"], "loss": curve["losses"][-1],
+    return {"commit": provenance.commit_of(record), "iteration_ns": curve["period_ns"], "loss": curve["losses"][-1],
             "first_loss": curve["losses"][0], "parameters": None, "torch": None,
             "wan_bytes": wan.bytes_across // options.iterations,
             "wan_payload_bytes": curve["wan"]["payload_bytes"] // options.iterations,
@@ -230,6 +230,7 @@ def main():
               "text_bytes": options.text.stat().st_size, "load_average": os.getloadavg()[0],
               "rates": [measured_at(job, options, rate) for rate in options.rates.split(",")]}
     answer["torch"] = answer["rates"][0]["rows"][0]["torch"]
+    answer["commit"] = next(row["commit"] for row in answer["rates"][0]["rows"] if row["commit"])
     answer["load_average_after"] = os.getloadavg()[0]
     if options.out:
         Path(options.out).write_text(json.dumps(answer, indent=2) + "\n")

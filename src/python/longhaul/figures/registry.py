@@ -80,6 +80,7 @@ LISTED = (
     "stella.fig13",
     "runs.train_methods",
     "runs.train_blocks",
+    "runs.train_ddp",
     "centauri.measured",
     "runs.profile_to_schedule",
     "runs.loss",
