@@ -11,9 +11,6 @@
 
 namespace longhaul::profile {
 
-/// What the backward pass computes again: nothing, the layer, or attention's scores alone.
-#define LONGHAUL_RECOMPUTE_KINDS(X) X(none, "none") X(full, "full") X(selective, "selective")
-LONGHAUL_LISTED_ENUM(RecomputeKind, LONGHAUL_RECOMPUTE_KINDS);
 /// What data-parallel ranks divide: nothing; the optimizer; gradients too; weights too.
 #define LONGHAUL_SHARDING_KINDS(X) \
   X(none, "none") X(zero1, "zero1") X(zero2, "zero2") X(zero3, "zero3")

@@ -139,6 +139,10 @@ private:
     if (model_.positions == PositionKind::rotary) add("attention", "rotary", shapes_.by_heads());
     if (model_.attention == AttentionKind::flash)
       return add("attention", "attention", shapes_.by_heads());
+    plain_scores();
+  }
+  /// What selective recomputation does again: scores, their softmax, and its product with V.
+  void plain_scores() {
     const std::int64_t s = model_.sequence_length, d = shapes_.head_size;
     add("attention", "batched_gemm", shapes_.of_heads(s, d, "nt"));
     add("attention", "softmax", RankShapes::rows(shapes_.scores(), s));
@@ -148,6 +152,7 @@ private:
     if (model_.attention == AttentionKind::flash) {
       add("attention", "attention_gradient", shapes_.by_heads());
     } else {
+      if (model_.computes_scores_again()) plain_scores();
       const std::int64_t s = model_.sequence_length, d = shapes_.head_size;
       add("attention", "batched_gemm", shapes_.of_heads(s, d, "nt"));
       add("attention", "batched_gemm", shapes_.of_heads(d, s, "tn"));

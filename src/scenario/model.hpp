@@ -16,6 +16,10 @@ LONGHAUL_LISTED_ENUM(PositionKind, LONGHAUL_POSITION_KINDS);
 /// Scores in memory, or fused (never written).
 #define LONGHAUL_ATTENTION_KINDS(X) X(plain, "plain") X(flash, "flash")
 LONGHAUL_LISTED_ENUM(AttentionKind, LONGHAUL_ATTENTION_KINDS);
+/// What the backward computes again: nothing; the layer; attention's scores alone (Korthikanti et
+/// al., arXiv 2205.05198, section 5).
+#define LONGHAUL_RECOMPUTE_KINDS(X) X(none, "none") X(full, "full") X(selective, "selective")
+LONGHAUL_LISTED_ENUM(RecomputeKind, LONGHAUL_RECOMPUTE_KINDS);
 /// The numbers that layers multiply with.
 #define LONGHAUL_PRECISIONS(X) X(fp32, "fp32") X(fp16, "fp16") X(bf16, "bf16")
 LONGHAUL_LISTED_ENUM(Precision, LONGHAUL_PRECISIONS);
@@ -46,8 +50,18 @@ struct Model {
   MlpKind mlp = MlpKind::swiglu;
   PositionKind positions = PositionKind::rotary;
   AttentionKind attention = AttentionKind::flash;
+  /// RecomputeKind::selective: scores are not kept, D and B compute them again before their own
+  /// work. Flash attention keeps none as it is.
+  bool selective_recompute = false;
   bool biases = false;                   ///< of linear maps, and of norms that subtract the mean
   std::optional<Precision> precision{};  ///< nullopt: bf16, or that of a profile
+
+  [[nodiscard]] bool keeps_scores() const {
+    return attention == AttentionKind::plain && !selective_recompute;
+  }
+  [[nodiscard]] bool computes_scores_again() const {
+    return attention == AttentionKind::plain && selective_recompute;
+  }
 };
 
 }  // namespace longhaul

@@ -23,12 +23,12 @@ std::int64_t key_width(const Model& model) {
 int maps_up(const Model& model) { return model.mlp == MlpKind::swiglu ? 2 : 1; }
 
 /// Numbers that one layer keeps for the backward pass of one token: inputs of both norms, of the
-/// QKV, output, gate/up and down maps; Q, K, V; gate and up. FlashAttention keeps no scores; else
-/// 5 bytes each stay (arXiv 2205.05198, section 4.1: softmax, dropout's mask and output).
+/// QKV, output, gate/up and down maps; Q, K, V; gate and up. FlashAttention keeps no scores, nor
+/// does selective recomputation; else 5 bytes each stay (arXiv 2205.05198, section 4.1: softmax,
+/// dropout's mask and output).
 double kept_per_token(const Model& model) {
   const double d = model.hidden;
-  const double scores =
-      model.attention == AttentionKind::plain ? 2.5 * model.heads * model.sequence_length : 0;
+  const double scores = model.keeps_scores() ? 2.5 * model.heads * model.sequence_length : 0;
   return 6 * d + 2 * static_cast<double>(key_width(model)) +
          (maps_up(model) + 1.0) * model.intermediate + scores;
 }
@@ -64,7 +64,8 @@ void add_times(Costs& costs, const Model& model, int layers) {
   const double attention = attention_flops(model);
   const Duration forward = nanoseconds((linear + attention) / rate);
   // Both inputs of each attention product need a gradient: twice the forward products.
-  const Duration dgrad = nanoseconds((linear + 2 * attention) / rate);
+  const double again = model.computes_scores_again() ? attention : 0;
+  const Duration dgrad = nanoseconds((linear + again + 2 * attention) / rate);
   const Duration wgrad = nanoseconds(linear / rate);
   costs.forward.push_back(forward);
   costs.dgrad.push_back(dgrad);

@@ -32,6 +32,7 @@ public:
         tokens_{static_cast<double>(layer_widths(model).tokens)},
         flops_{model.achieved_flops * model.tensor_parallel},
         gated_{model.mlp == MlpKind::swiglu},
+        scores_again_{model.computes_scores_again()},
         bytes_{model.memory_bandwidth.bits_per_second() / 8 * model.tensor_parallel} {}
 
   void decoder(int layer) {
@@ -98,6 +99,7 @@ private:
     const double flops = 2 * tokens_ * sequence_ * hidden_;
     add("attention", OperatorKind::attention, 0, {flops, tokens_ * (qkv_ + hidden_)},
         {2 * flops, tokens_ * 2 * (qkv_ + hidden_)}, {});
+    if (scores_again_) all_.back().dgrad += all_.back().forward;
   }
 
   void swiglu() {
@@ -126,7 +128,7 @@ private:
 
   double hidden_, qkv_, intermediate_, vocabulary_, sequence_, tokens_;
   double flops_;  ///< of the device, a second
-  bool gated_;
+  bool gated_, scores_again_;
   double bytes_;  ///< likewise
   int layer_ = 0;
   std::vector<Operator> all_;

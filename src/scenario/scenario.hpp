@@ -134,7 +134,8 @@ struct Costs {
 
 struct Memory {
   double budget = 1.0;     ///< activations: 1.0 = min(P, M) activations of the largest stage
-  bool recompute = false;  ///< F leaves only its input; an R precedes each D or B
+  bool recompute = false;  ///< F leaves only its input; an R precedes each D or B. Selective
+                           ///< recomputation has no R: Model::selective_recompute
   std::vector<std::optional<Bytes>> capacity;  ///< of each device; nullopt where not given
   std::vector<std::optional<Bytes>> fixed;  ///< `static`: replaces weights + gradients + optimizer
 };

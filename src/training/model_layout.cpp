@@ -17,6 +17,12 @@ nn::ModelShape model_shape(const Scenario& scenario) {
         "the model of scenario {} has no vocabulary (real layers read tokens and predict the "
         "next). Write vocabulary = 256 in [model], or --set model.vocabulary=256.",
         scenario.name);
+  if (model.selective_recompute)
+    fail(
+        "memory.recompute = \"selective\" of scenario {} (real layers keep no scores: their "
+        "attention computes them again in every backward). Write false or true, or use --compute "
+        "timed.",
+        scenario.name);
   if (model.layers < 2)
     fail(
         "the model of scenario {} has {} layer (embedding and output head are one each). Write "

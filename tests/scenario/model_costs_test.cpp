@@ -69,6 +69,27 @@ TEST(ModelCosts, ActivationIsWhatFlashAttentionKeeps) {
   EXPECT_EQ(model_costs(preset("m8").model, 32).activation[5], Bytes{2LL * 4096 * 69632});
 }
 
+// GPT-3, 98 layers: 2 s^2 d FLOPs of attention at 156 TFLOP/s are 660.764 us, and 5 h s^2 bytes of
+// scores stay without recomputation (arXiv 2205.05198, 4.1); 32 s d are left.
+TEST(ModelCosts, SelectiveRecomputationLengthensTheBackwardByTheScoresThatItDoesNotKeep) {
+  Model model = preset("175b").model;
+  const Costs kept = model_costs(model, 98);
+  model.selective_recompute = true;
+  const Costs again = model_costs(model, 98);
+  EXPECT_EQ(again.dgrad[5] - kept.dgrad[5], 660'764ns);
+  EXPECT_EQ(again.backward[5] - kept.backward[5], 660'764ns);
+  EXPECT_EQ(again.forward, kept.forward);
+  EXPECT_EQ(again.wgrad, kept.wgrad);
+  EXPECT_EQ(again.recompute, kept.recompute);
+  EXPECT_EQ(kept.activation[5] - again.activation[5], Bytes{5LL * 96 * 2048 * 2048});
+  EXPECT_EQ(again.activation[5], Bytes{32LL * 2048 * 12288});
+  model.attention = AttentionKind::flash;  // keeps none
+  Model flash = model;
+  flash.selective_recompute = false;
+  EXPECT_EQ(model_costs(model, 98).dgrad, model_costs(flash, 98).dgrad);
+  EXPECT_EQ(model_costs(model, 98).activation, again.activation);
+}
+
 TEST(ModelCosts, M70MeasuredIsThatOfCrossPipe) {
   const ModelPreset& m70 = preset("m70-measured");
   const Costs costs = model_costs(m70.model, 8, m70.measured);

@@ -63,6 +63,25 @@ TEST(ModelOperators, OfDecodersAloneAreThoseOfLayers) {
   }
 }
 
+TEST(ModelOperators, SelectiveRecomputationIsOfAttentionAlone) {
+  Model model = tiny();
+  model.attention = AttentionKind::plain;
+  const auto kept = model_operators(model);
+  model.selective_recompute = true;
+  const auto again = model_operators(model);
+  ASSERT_EQ(again.size(), kept.size());
+  EXPECT_EQ(named(again, "attention").forward, Duration{36});
+  EXPECT_EQ(named(again, "attention").dgrad, Duration{72 + 36});
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(again[i].forward, kept[i].forward) << kept[i].name;
+    EXPECT_EQ(again[i].recompute, kept[i].recompute) << kept[i].name;
+    if (kept[i].kind == OperatorKind::attention) continue;
+    EXPECT_EQ(again[i].dgrad, kept[i].dgrad) << kept[i].name;
+  }
+  model.attention = AttentionKind::flash;
+  EXPECT_EQ(named(model_operators(model), "attention").dgrad, Duration{72});
+}
+
 TEST(ModelOperators, TakeTheLongerOfComputationAndMemory) {
   const auto all = model_operators(tiny());
   // 2 * 3 * 4 * 8 FLOPs at 2 FLOP/ns; 2 (3 * 4 + 3 * 8 + 4 * 8) bytes take 17 ns.

@@ -86,6 +86,20 @@ TEST(NeededOperators, OfGptHaveItsOwnLayers) {
   EXPECT_THAT(lines, Contains("embedding F positions rows=3 width=64 bf16 1"));
 }
 
+TEST(NeededOperators, SelectiveRecomputationCallsTheScoresOnceMoreInD) {
+  const std::string gpt = "mlp = \"gelu\"\nattention = \"plain\"\n";
+  const std::string selective = "[memory]\nrecompute = \"selective\"\n";
+  const auto kept = lines_of(scenario_of(5, gpt));
+  const auto again = lines_of(scenario_of(5, gpt, selective));
+  EXPECT_THAT(kept, Contains("layer D batched_gemm batch=4 m=3 n=3 k=16 nt bf16 1"));
+  EXPECT_THAT(again, Contains("layer D batched_gemm batch=4 m=3 n=3 k=16 nt bf16 2"));
+  EXPECT_THAT(again, Contains("layer D softmax rows=12 width=3 bf16 1"));
+  EXPECT_THAT(again, Contains("layer D batched_gemm batch=4 m=3 n=16 k=3 nn bf16 2"));
+  EXPECT_THAT(again, Not(Contains(HasSubstr(" R "))));
+  EXPECT_EQ(again.size(), kept.size() + 1);  // D has a softmax now
+  EXPECT_EQ(lines_of(scenario_of(5, "", selective)), lines_of(scenario_of(5)));  // flash
+}
+
 TEST(NeededOperators, RefuseRanksThatDoNotDivide) {
   Scenario odd = scenario_of(5);
   odd.parallel.tensor = 3;

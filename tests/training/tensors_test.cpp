@@ -46,6 +46,10 @@ TEST(ModelLayout, RefusesAnEmptyChunkAndAModelWithoutVocabulary) {
   scenario.model->vocabulary = 0;
   EXPECT_THAT([&] { (void)training::model_shape(scenario); },
               ThrowsMessage<Error>(HasSubstr("Write vocabulary = 256 in [model]")));
+  scenario.model->vocabulary = 8;
+  scenario.model->selective_recompute = true;
+  EXPECT_THAT([&] { (void)training::model_shape(scenario); },
+              ThrowsMessage<Error>(HasSubstr("memory.recompute = \"selective\" of scenario")));
   scenario.model.reset();
   EXPECT_THAT([&] { (void)training::model_shape(scenario); },
               ThrowsMessage<Error>(HasSubstr("no model")));

@@ -177,7 +177,7 @@ LayoutSpace layout_space(const LayoutTexts& texts, const LayoutProblem& problem)
       "--schedule",
       texts.get("schedule", fmt::format("{}", fmt::join(every_name<LayoutOrder>(), ","))));
   space.recompute =
-      choices<profile::RecomputeKind>("--recompute", texts.get("recompute", "none,full,selective"));
+      choices<RecomputeKind>("--recompute", texts.get("recompute", "none,full,selective"));
   space.sharding =
       choices<profile::ShardingKind>("--sharding", texts.get("sharding", "none,zero1"));
   if (!gpus.empty()) {

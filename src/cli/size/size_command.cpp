@@ -132,7 +132,7 @@ ordered_json model_json(const SizeRun& run, const SizedModel& model) {
                   {"micro_batch", layout.micro_batch},
                   {"chunks", layout.chunks},
                   {"schedule", planner::to_string(layout.order)},
-                  {"recompute", profile::to_string(layout.recompute)},
+                  {"recompute", to_string(layout.recompute)},
                   {"sharding", profile::to_string(layout.sharding)},
                   {"iteration_ns", model.plan->iteration.count()},
                   {"memory_bytes", model.plan->memory.count()},

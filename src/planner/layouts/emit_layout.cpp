@@ -170,6 +170,8 @@ private:
     const int usual = std::min(layout_.pipeline, times_.microbatches);
     line("[memory]");
     if (times_.has_recompute) line("recompute = true");
+    if (layout_.recompute == RecomputeKind::selective)
+      line("recompute = \"selective\"  # its time is in the backward");
     line("budget = {:.6f}", std::max(1.0, flight / usual + 1e-6));
     line("static = \"{}B\"", std::llround(memory.weights + memory.optimizer + memory.working));
     if (problem_.memory) line("capacity = \"{}B\"", problem_.memory->count());

@@ -52,7 +52,7 @@ struct Layout {
   int micro_batch = 1;
   int chunks = 1;
   LayoutOrder order = LayoutOrder::one_f_one_b;
-  profile::RecomputeKind recompute = profile::RecomputeKind::none;
+  RecomputeKind recompute = RecomputeKind::none;
   profile::ShardingKind sharding = profile::ShardingKind::none;
   int placing = 0;  ///< index into LayoutProblem::placings
   [[nodiscard]] std::int64_t gpus() const { return std::int64_t{tensor} * data * pipeline; }

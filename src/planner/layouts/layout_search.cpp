@@ -77,7 +77,7 @@ private:
     std::vector<int> chunks{order == LayoutOrder::zbv ? 2 : 1};
     if (order == LayoutOrder::interleaved) chunks = space_.chunks;
     for (const int count : chunks)
-      for (const profile::RecomputeKind recompute : space_.recompute)
+      for (const RecomputeKind recompute : space_.recompute)
         for (const profile::ShardingKind sharding : space_.sharding)
           for (std::size_t placing = 0; placing < problem_.placings.size(); ++placing) {
             layout.chunks = count;

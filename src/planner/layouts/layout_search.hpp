@@ -17,7 +17,7 @@ struct LayoutSpace {
   std::vector<int> micro_batch{1};
   std::vector<int> chunks{2};  ///< of interleaved-1f1b
   std::vector<LayoutOrder> orders{LayoutOrder::one_f_one_b};
-  std::vector<profile::RecomputeKind> recompute{profile::RecomputeKind::full};
+  std::vector<RecomputeKind> recompute{RecomputeKind::full};
   std::vector<profile::ShardingKind> sharding{profile::ShardingKind::none};
   /// Numbers of GPUs that a layout may have; empty: all.
   std::function<bool(std::int64_t)> has_gpus{};

@@ -55,7 +55,7 @@ public:
   LayoutTimes make() {
     times_.devices = layout_.pipeline;
     times_.microbatches = row_.microbatches();
-    times_.has_recompute = layout_.recompute == profile::RecomputeKind::full;
+    times_.has_recompute = layout_.recompute == RecomputeKind::full;
     times_.device_of_chunk = devices_of_chunks(layout_);
     add_chunks();
     add_borders();

@@ -65,7 +65,7 @@ private:
   [[nodiscard]] Graph& made(const Layout& layout);
 
   const LayoutProblem& problem_;
-  std::map<std::tuple<int, int, profile::RecomputeKind>, Graph> graphs_;
+  std::map<std::tuple<int, int, RecomputeKind>, Graph> graphs_;
 };
 
 /// Layers of each chunk, in forward order: the first ones hold those that do not divide.

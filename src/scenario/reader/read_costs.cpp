@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "base/index.hpp"
 #include "base/unit_text.hpp"
@@ -127,6 +128,27 @@ void set_sizes(const std::optional<Section>& section, int stages, bool has_model
     loaded.weights_known = *std::ranges::max_element(costs.weights) > Bytes{};
 }
 
+/// Selective recomputation makes a backward longer by attention's scores. Refused where nothing
+/// says by how much: neither a model, whose scores are known, nor a backward that is given.
+void refuse_unknown_selective(const ConfigNode& root, const std::optional<LoadedModel>& model) {
+  if (read_recompute(root) != RecomputeKind::selective) return;
+  const ConfigPosition& place = root.find("memory")->find("recompute")->place;
+  constexpr std::array kMeasured{"file", "operators"};
+  const char* const measured = given_in_costs(root, kMeasured);
+  if (model && model->model.computes_scores_again() && measured != nullptr)
+    fail_at(place,
+            "memory.recompute = \"selective\" beside costs.{} (bench_profile measured layers that "
+            "keep no scores, so that their backward has them in already). Take costs.profile, or "
+            "recompute = false.",
+            measured);
+  constexpr std::array kBackward{"backward", "dgrad"};
+  if (model || !tables_of(root, "operator").empty() || given_in_costs(root, kBackward) != nullptr)
+    return;
+  fail_at(place,
+          "memory.recompute = \"selective\" needs [model], or costs.backward or dgrad with it in "
+          "(nothing else tells how long attention's scores take). Add one of them.");
+}
+
 /// The optimizer's step takes no time unless it is given, or in the profile of `operators`.
 std::vector<Duration> read_optimizer(const std::optional<Section>& section, int stages,
                                      const std::vector<Duration>& of_profile) {
@@ -176,6 +198,7 @@ LoadedCosts read_costs(const ConfigNode& root, const std::optional<LoadedModel>&
       section_of(root, "costs",
                  {"file", "operators", "profile", "collectives", "tasks", "forward", "backward",
                   "dgrad", "wgrad", "recompute", "optimizer", "activation", "message", "weights"});
+  refuse_unknown_selective(root, model);
   LoadedCosts loaded;
   loaded.costs = default_costs(root, model, scenario);
   if (model) divide_over_tensor(scenario, loaded.costs);

@@ -104,6 +104,7 @@ std::optional<LoadedModel> read_model(const ConfigNode& root) {
   }
   read_dimensions(*section, loaded.model);
   read_kinds(*section, loaded.model);
+  loaded.model.selective_recompute = read_recompute(root) == RecomputeKind::selective;
   if (const auto field = section->find("name")) loaded.model.name = read_text(*field);
   if (const auto field = section->find("achieved_flops"))
     loaded.model.achieved_flops = read_flops(*field);

@@ -114,12 +114,6 @@ void peek_nodes(const ConfigNode& root, Scenario& scenario) {
   }
 }
 
-bool peek_recompute(const ConfigNode& root) {
-  const ConfigNode* const memory = root.find("memory");
-  const ConfigNode* const value = memory == nullptr ? nullptr : memory->find("recompute");
-  return value != nullptr && value->kind == ConfigNode::Kind::boolean && value->integer != 0;
-}
-
 void refuse_tables_alone(const ConfigNode& root) {
   for (const char* key : {"collectives", "tasks"})
     if (is_given(root, key))
@@ -176,7 +170,7 @@ std::optional<LoadedOperators> read_profile(const ConfigNode& root,
             "take). Keep one.");
   Scenario seen = scenario;
   peek_nodes(root, seen);
-  seen.memory.recompute = peek_recompute(root);
+  seen.memory.recompute = read_recompute(root) == RecomputeKind::full;
   LoadedOperators loaded;
   OperatorProfile profile;
   const MeasuredText text = text_of(root, "profile", kOperatorsKind);

@@ -29,6 +29,10 @@ std::vector<double> read_stragglers(const Field& field, int stages) {
   return factors;
 }
 
+std::optional<Section> memory_section(const ConfigNode& root) {
+  return section_of(root, "memory", {"budget", "capacity", "static", "recompute"});
+}
+
 }  // namespace
 
 std::optional<Section> section_of(const ConfigNode& root, const std::string& name,
@@ -38,15 +42,28 @@ std::optional<Section> section_of(const ConfigNode& root, const std::string& nam
   return Section{*table, name, std::move(known)};
 }
 
+RecomputeKind read_recompute(const ConfigNode& root) {
+  const auto section = memory_section(root);
+  const auto field = section ? section->find("recompute") : std::nullopt;
+  if (!field) return RecomputeKind::none;
+  if (field->node->kind != ConfigNode::Kind::text)
+    return read_boolean(*field) ? RecomputeKind::full : RecomputeKind::none;
+  if (field->node->text == to_string(RecomputeKind::selective)) return RecomputeKind::selective;
+  fail_at(field->node->place,
+          "memory.recompute = \"{}\" is none of true, false and \"selective\" (all of a forward, "
+          "nothing, or attention's scores are computed again). Write one of them.",
+          shown(field->node->text));
+}
+
 Memory read_memory(const ConfigNode& root, int stages, bool activation_known) {
-  const auto section = section_of(root, "memory", {"budget", "capacity", "static", "recompute"});
+  const auto section = memory_section(root);
   Memory memory;
   memory.capacity.resize(to_size(stages));
   memory.fixed.resize(to_size(stages));
   if (!section) return memory;
   const auto read = [](const Field& field) { return std::optional{read_bytes(field)}; };
   if (const auto field = section->find("budget")) memory.budget = read_number(*field, 1e-6, 1e6);
-  if (const auto field = section->find("recompute")) memory.recompute = read_boolean(*field);
+  memory.recompute = read_recompute(root) == RecomputeKind::full;
   if (const auto field = section->find("static"))
     memory.fixed = read_per_stage(*field, stages, read);
   if (const auto field = section->find("capacity")) {

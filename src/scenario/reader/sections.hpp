@@ -27,6 +27,7 @@ struct LoadedModel {
   ConfigPosition place;
 };
 
+/// Whether scores are computed again is of [memory].
 [[nodiscard]] std::optional<LoadedModel> read_model(const ConfigNode& root);
 
 /// M follows from parallel.global_batch where that is given.
@@ -89,6 +90,8 @@ void read_replicas(const ConfigNode& root, Scenario& scenario);
 /// Reads each [[service]] and places its ranks; after read_placement().
 void read_services(const ConfigNode& root, Scenario& scenario);
 
+/// memory.recompute: true is full.
+[[nodiscard]] RecomputeKind read_recompute(const ConfigNode& root);
 [[nodiscard]] Memory read_memory(const ConfigNode& root, int stages, bool activation_known);
 
 /// [overlap]: one slowdown, or a table with one for some levels.

@@ -110,6 +110,22 @@ TEST(Profile, OfOverlapsCountsCollectivesOnce) {
   EXPECT_THAT(json.dump(), HasSubstr("5980000"));
 }
 
+TEST(Profile, OfSelectiveRecomputationHasTheScoresInTheBackward) {
+  const TempDir dir;
+  const std::string plain = "[model]\nattention = \"plain\"\n" + layered(1).substr(8);
+  const std::string scenario = dir.write("s.toml", plain);
+  const std::string profile = profile_of(scenario);
+  dir.write("profile.csv", profile);
+  EXPECT_EQ(simulated(scenario, "1f1b", "block")["makespan_ns"], 6'570'000);
+  dir.write("s.toml", plain + "[memory]\nrecompute = \"selective\"\n");
+  const Outcome missing = longhaul_run({"simulate", scenario, "--schedule", "1f1b"});
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("there is no softmax of rows=6 width=3 in f16 (block D"));
+  dir.write("profile.csv", profile + "layer,D,softmax,rows=6 width=3,f16,1,5000\n");
+  for (const char* granularity : {"block", "operator", "task"})  // 2 layers, 3 microbatches
+    EXPECT_EQ(simulated(scenario, "1f1b", granularity)["makespan_ns"], 6'570'000 + 6 * 5'000);
+}
+
 TEST(Profile, ThatMissesAnOperatorIsRefusedWithTheNearestShapes) {
   const TempDir dir;
   const std::string scenario = dir.write("s.toml", layered(1));

@@ -23,8 +23,8 @@ LayoutSpace random_space(Random& random) {
   space.chunks = some_of<int>(random, {2, 4});
   const auto orders = every<LayoutOrder>();
   space.orders = some_of<LayoutOrder>(random, {orders.begin(), orders.end()});
-  const auto recompute = every<profile::RecomputeKind>();
-  space.recompute = some_of<profile::RecomputeKind>(random, {recompute.begin(), recompute.end()});
+  const auto recompute = every<RecomputeKind>();
+  space.recompute = some_of<RecomputeKind>(random, {recompute.begin(), recompute.end()});
   space.sharding = some_of<profile::ShardingKind>(
       random, {profile::ShardingKind::none, profile::ShardingKind::zero1});
   return space;
@@ -127,7 +127,7 @@ TEST(SearchLayouts, HasAPlanWhenStoppedWhileItLooks) {
   space.micro_batch = {1, 2, 4, 8};
   const auto orders = every<LayoutOrder>();
   space.orders = {orders.begin(), orders.end()};
-  const auto recompute = every<profile::RecomputeKind>();
+  const auto recompute = every<RecomputeKind>();
   space.recompute = {recompute.begin(), recompute.end()};
   space.tensor = {1, 2, 4, 8};
   LayoutSearchOptions options;

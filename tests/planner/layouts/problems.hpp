@@ -58,7 +58,7 @@ inline planner::Layout random_layout(Random& random, const planner::LayoutProble
     if (layout.order == planner::LayoutOrder::interleaved)
       layout.chunks = static_cast<int>(random.between(1, 2));
     if (layout.order == planner::LayoutOrder::zbv) layout.chunks = 2;
-    layout.recompute = static_cast<profile::RecomputeKind>(random.between(0, 2));
+    layout.recompute = static_cast<RecomputeKind>(random.between(0, 2));
     layout.sharding = one_of<profile::ShardingKind>(
         random, {profile::ShardingKind::none, profile::ShardingKind::zero1});
     layout.placing =

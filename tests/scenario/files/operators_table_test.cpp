@@ -156,6 +156,13 @@ TEST(OperatorsTable, ScenariosHoldTheTablesThatTheyName) {
   EXPECT_EQ(again.operators.all->size(), read.operators.all->size());
 }
 
+TEST(OperatorsTable, HasNoScoresForSelectiveRecomputation) {
+  const std::string selective = scenario_with("") + "[memory]\nrecompute = \"selective\"\n";
+  EXPECT_EQ(complaint(selective), "accepted");  // flash
+  EXPECT_THAT(complaint(selective, {"model.attention=plain"}),
+              HasSubstr("memory.recompute = \"selective\" beside costs.operators"));
+}
+
 TEST(OperatorsTable, NeedsAModel) {
   EXPECT_THAT(complaint(with_line(2, "forward = \"40ms\"\noperators = \"ops.csv\"")),
               HasSubstr("costs.operators needs [model]"));

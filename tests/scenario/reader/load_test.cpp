@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Scenario parse(const std::string& text, const std::vector<std::string>& set = {}) {
   return parse_scenario(text, "dir/s.toml", set);
@@ -170,6 +171,41 @@ TEST(LoadMemory, ReadsScalarsAndLists) {
   EXPECT_THAT(scenario.memory.capacity, ElementsAre(80_GiB, 80_GiB));
   EXPECT_THAT(scenario.memory.fixed, ElementsAre(1_GiB, 2_GiB));
   EXPECT_EQ(scenario.activation_budget(), 16_MiB);
+}
+
+TEST(LoadMemory, RecomputationIsFullSelectiveOrNone) {
+  const std::string gpt = "[model]\npreset = \"175b\"\n[parallel]\nstages = 7\nmicrobatches = 8\n";
+  const Scenario none = parse(gpt);
+  const Scenario full = parse(gpt, {"memory.recompute=true"});
+  const Scenario selective = parse(gpt, {"memory.recompute=selective"});
+  EXPECT_FALSE(none.memory.recompute || none.model->selective_recompute);
+  EXPECT_TRUE(full.memory.recompute && !full.model->selective_recompute);
+  EXPECT_TRUE(!selective.memory.recompute && selective.model->selective_recompute);
+  EXPECT_GT(selective.costs.backward, none.costs.backward);
+  EXPECT_LT(selective.costs.activation, none.costs.activation);
+  EXPECT_EQ(selective.costs.forward, none.costs.forward);
+  const Scenario given = parse(gpt, {"memory.recompute=selective", "costs.dgrad=50ms"});
+  EXPECT_EQ(given.costs.dgrad.front(), 50ms);  // has them in
+  EXPECT_EQ(given.costs.activation, selective.costs.activation);
+}
+
+TEST(LoadMemory, RefusesSelectiveRecomputationOfUnknownLength) {
+  const auto said = [](const std::string& more) {
+    return complaint(joined(kLines) + "[memory]\nrecompute = \"selective\"\n", {more});
+  };
+  EXPECT_EQ(said("run.seed=1"),
+            "s.toml:17:13: memory.recompute = \"selective\" needs [model], or costs.backward or "
+            "dgrad with it in (nothing else tells how long attention's scores take). Add one of "
+            "them.");
+  EXPECT_EQ(said("costs.backward=90ms"), "accepted");
+  EXPECT_EQ(
+      complaint("[parallel]\nstages = 1\nmicrobatches = 2\n[memory]\nrecompute = \"selective\"\n"
+                "[[operator]]\nname = \"a\"\nkind = \"attention\"\nforward = \"1ms\"\n"
+                "dgrad = \"3ms\"\n"),
+      "accepted");
+  EXPECT_THAT(said("memory.recompute=scores"),
+              HasSubstr("memory.recompute = \"scores\" is none of true, false and \"selective\""));
+  EXPECT_THAT(said("memory.recompute=1"), HasSubstr("memory.recompute"));
 }
 
 TEST(LoadRun, ReadsEveryKey) {
