@@ -7,6 +7,7 @@
 #include "base/program/arguments.hpp"
 #include "base/program/option_values.hpp"
 #include "base/table.hpp"
+#include "cli/command/stop_signal.hpp"
 #include "cli/plan/layout_plan.hpp"
 #include "planner/layouts/model_size.hpp"
 #include "report/record_file.hpp"
