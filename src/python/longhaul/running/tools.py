@@ -78,12 +78,13 @@ def read_trace(path):
     return read
 
 
-def simulate(scenario, schedules, overrides=(), comm="decoupled"):
-    """The predicted timelines of some schedules, as a Trace without a file."""
+def simulate(scenario, schedules, overrides=(), comm="decoupled", extra=()):
+    """The predicted timelines of some schedules, as a Trace without a file. `extra`: more options
+    of the command."""
     with tempfile.TemporaryDirectory(prefix="longhaul-") as directory:
         trace = Path(directory) / "simulated.h5"
         command = [binary("longhaul"), "simulate", scenario, "--schedule", ",".join(schedules),
-                   "--comm", comm, "--out", trace]
+                   "--comm", comm, "--out", trace, *extra]
         for override in overrides:
             command += ["--set", override]
         run(command)
