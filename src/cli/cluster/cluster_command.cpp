@@ -22,7 +22,6 @@ namespace {
 using nlohmann::ordered_json;
 using planner::seconds;
 
-constexpr int kMostGpus = 1 << 20;
 constexpr Duration kLongest = std::chrono::hours{24 * 365};
 constexpr std::size_t kMostRows = 200;
 
@@ -39,14 +38,19 @@ Duration read_time(const char* option, const std::string& text, Duration usual, 
   }
 }
 
-planner::ClusterOptions cluster_options(const ClusterArguments& typed) {
+planner::ClusterOptions cluster_options(const ClusterArguments& typed,
+                                        const planner::ClusterGpus& gpus) {
   using namespace std::chrono_literals;
   planner::ClusterOptions options;
-  if (typed.gpus.empty())
-    fail("cluster: --gpus is missing (how many the cluster has). Give it, as in --gpus 128.");
-  options.gpus = whole_number("--gpus", typed.gpus, 1, kMostGpus);
+  options.gpus = gpus.count;
+  for (const planner::ClusterSite& site : gpus.sites) options.sites.push_back(site.gpus);
   if (!typed.policy.empty())
     options.policy = choice<planner::ClusterPolicy>("--policy", typed.policy);
+  if (!options.sites.empty() && options.policy == planner::ClusterPolicy::elasticflow)
+    fail(
+        "--policy elasticflow counts GPUs of one pool (what is free in several sites is none). "
+        "Give --policy edf, fifo, srtf or least-laxity with {}.",
+        typed.gpus);
   options.counts = typed.counts.empty() ? planner::usual_counts(options.policy)
                                         : choice<planner::GpuCounts>("--counts", typed.counts);
   options.slot = read_time("--slot", typed.slot, options.slot, 1s);
@@ -76,7 +80,8 @@ ClusterBounds bounds_of(const planner::ClusterInput& input, const planner::Clust
   return bounds;
 }
 
-ordered_json job_json(const planner::ClusterJob& job, const planner::JobOutcome& outcome) {
+ordered_json job_json(const planner::ClusterJob& job, const planner::JobOutcome& outcome,
+                      const std::vector<planner::ClusterSite>& sites) {
   ordered_json json;
   json["job"] = job.name;
   json["admitted"] = outcome.admitted;
@@ -86,22 +91,28 @@ ordered_json job_json(const planner::ClusterJob& job, const planner::JobOutcome&
   json["allocations"] = ordered_json::array();
   for (const planner::GpuGrant& grant : outcome.grants)
     json["allocations"].push_back({seconds(grant.from), grant.gpus});
+  if (sites.empty()) return json;
+  json["places"] = ordered_json::array();
+  for (const planner::GpuGrant& grant : outcome.grants)
+    json["places"].push_back(planner::place_text(grant.at, sites));
   return json;
 }
 
 std::string json_of(const planner::ClusterInput& input, const planner::ClusterOptions& options,
                     const planner::ClusterOutcome& outcome, const ClusterBounds& bounds,
-                    const std::string& command_line, Duration took) {
+                    const std::vector<planner::ClusterSite>& sites, const std::string& command_line,
+                    Duration took) {
   ordered_json json = report::record_header(
       {.numbers = "simulated", .creator = "longhaul", .command_line = command_line});
   json["gpus"] = options.gpus;
+  for (const planner::ClusterSite& site : sites) json["sites"][site.name] = site.gpus;
   json["policy"] = to_string(options.policy);
   json["counts"] = to_string(options.counts);
   json["slot_s"] = seconds(options.slot);
   json["restart_s"] = seconds(options.restart);
   json["jobs"] = ordered_json::array();
   for (std::size_t i = 0; i < input.jobs.size(); ++i)
-    json["jobs"].push_back(job_json(input.jobs[i], outcome.jobs[i]));
+    json["jobs"].push_back(job_json(input.jobs[i], outcome.jobs[i], sites));
   json["deadline_ratio"] = or_null(outcome.met_ratio);
   json["mean_jct_s"] = or_null(outcome.mean_seconds);
   json["makespan_s"] = seconds(outcome.makespan);
@@ -113,11 +124,15 @@ std::string json_of(const planner::ClusterInput& input, const planner::ClusterOp
   return report::json_text(json);
 }
 
-std::string grants_text(const planner::JobOutcome& outcome) {
+std::string grants_text(const planner::JobOutcome& outcome,
+                        const std::vector<planner::ClusterSite>& sites) {
   std::string text;
   for (const planner::GpuGrant& grant : outcome.grants) {
     if (grant.gpus == 0 && &grant == &outcome.grants.back()) break;
-    text += fmt::format("{}{}", text.empty() ? "" : " ", grant.gpus);
+    const bool in_sites = grant.gpus > 0 && !sites.empty();
+    text +=
+        fmt::format("{}{}", text.empty() ? "" : " ",
+                    in_sites ? planner::place_text(grant.at, sites) : std::to_string(grant.gpus));
     constexpr std::size_t kWidest = 28;
     if (text.size() > kWidest) return text.substr(0, kWidest) + " ..";
   }
@@ -125,7 +140,7 @@ std::string grants_text(const planner::JobOutcome& outcome) {
 }
 
 std::string jobs_table(const planner::ClusterInput& input, const planner::ClusterOutcome& outcome,
-                       TableWidth width) {
+                       const std::vector<planner::ClusterSite>& sites, TableWidth width) {
   Table table{{{"job", Align::left},
                {"submitted"},
                {"deadline"},
@@ -144,7 +159,7 @@ std::string jobs_table(const planner::ClusterInput& input, const planner::Cluste
                    result.met        ? "done"
                    : result.admitted ? "late"
                                      : "refused",
-                   grants_text(result)});
+                   grants_text(result, sites)});
   }
   std::string text = table.text(width);
   if (input.jobs.size() > kMostRows)
@@ -154,10 +169,11 @@ std::string jobs_table(const planner::ClusterInput& input, const planner::Cluste
 
 std::string text_of(const planner::ClusterInput& input, const planner::ClusterOptions& options,
                     const planner::ClusterOutcome& outcome, const ClusterBounds& bounds,
-                    TableWidth width) {
-  std::string text = fmt::format("{} jobs on {} GPUs, {}; simulated\n\n", input.jobs.size(),
-                                 options.gpus, to_string(options.policy)) +
-                     jobs_table(input, outcome, width) + '\n';
+                    const std::vector<planner::ClusterSite>& sites, TableWidth width) {
+  const std::string where = sites.empty() ? "" : fmt::format(" in {} sites", sites.size());
+  std::string text = fmt::format("{} jobs on {} GPUs{}, {}; simulated\n\n", input.jobs.size(),
+                                 options.gpus, where, to_string(options.policy)) +
+                     jobs_table(input, outcome, sites, width) + '\n';
   if (outcome.met_ratio)
     text += fmt::format("deadlines met: {}%; no schedule meets more than {}\n",
                         report::percent_text(*outcome.met_ratio), bounds.deadlines.value_or(0));
@@ -178,7 +194,9 @@ std::string text_of(const planner::ClusterInput& input, const planner::ClusterOp
 }  // namespace
 
 void add_cluster_options(Arguments& command, ClusterArguments& arguments) {
-  command.option("--gpus", arguments.gpus, "of the cluster, all equal");
+  command.option(
+      "--gpus", arguments.gpus,
+      "of the cluster, all equal; or a scenario (.toml) whose datacenters jobs may span");
   command.option("--throughput", arguments.throughput,
                  "table (.csv): model, global_batch, gpus, iterations_per_second");
   command.option("--policy", arguments.policy,
@@ -194,18 +212,23 @@ void add_cluster_options(Arguments& command, ClusterArguments& arguments) {
 
 Answer cluster_command(const Options& options) {
   const ClusterArguments& typed = options.cluster;
-  const planner::ClusterOptions settings = cluster_options(typed);
+  if (typed.gpus.empty())
+    fail("cluster: --gpus is missing (how many the cluster has). Give it, as in --gpus 128.");
+  const ClusterPlace place = cluster_place(typed.gpus);
+  const planner::ClusterOptions settings = cluster_options(typed, place.gpus);
   const TimePoint begin = now();
   const std::string& jobs = options.files.front();
   const std::string list = read_text_file(jobs);
-  const RateTable table = rate_table(options, list, settings.gpus);
+  const RateTable table = rate_table(options, list, place);
   const planner::ClusterInput input =
-      planner::read_cluster_input(list, jobs, table.text, table.source, settings.gpus);
+      planner::read_cluster_input(list, jobs, table.text, table.source, place.gpus);
   const planner::ClusterOutcome outcome = planner::play_cluster(input.jobs, settings);
   const ClusterBounds bounds = bounds_of(input, settings, outcome);
   const Duration took = now() - begin;
-  if (options.json) return {json_of(input, settings, outcome, bounds, options.command_line, took)};
-  return {text_of(input, settings, outcome, bounds, table_width(options))};
+  const std::vector<planner::ClusterSite>& sites = place.gpus.sites;
+  if (options.json)
+    return {json_of(input, settings, outcome, bounds, sites, options.command_line, took)};
+  return {text_of(input, settings, outcome, bounds, sites, table_width(options))};
 }
 
 }  // namespace longhaul::cli

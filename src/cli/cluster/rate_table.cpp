@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <ostream>
 
 #include "base/error.hpp"
@@ -20,6 +21,7 @@ namespace {
 using scenario::CsvLine;
 
 constexpr int kMostBatch = 1 << 24;
+constexpr int kMostGpus = 1 << 20;
 
 /// Models and batches that jobs name, with the line that names each first.
 std::map<std::pair<std::string, int>, CsvLine> workloads_of(const std::string& jobs,
@@ -55,37 +57,79 @@ const Model& preset_of(const CsvLine& line, const std::string& name) {
               suggestion(name, names));
 }
 
-std::string rates_by_plans(const LayoutArguments& typed, const std::string& jobs,
-                           const std::string& source, int gpus) {
-  const auto how = choice<planner::RatePlans>("--plans", typed.plans);
-  const profile::Machine& machine =
-      profile::machine_named(typed.machine.empty() ? "vtrain-a100-512" : typed.machine);
-  LayoutArguments space;
-  space.gpus = std::to_string(gpus);
-  space.memory = typed.memory;
-  space.sharding = "none";
-  const LayoutTexts texts{space, "1f1b", {}};
-  std::string table = "model,global_batch,gpus,iterations_per_second\n";
-  for (const auto& [workload, line] : workloads_of(jobs, source)) {
-    planner::LayoutProblem problem;
-    problem.model =
-        planner::row_of_model(preset_of(line, workload.first), machine.name, workload.second);
-    problem.machine = &machine;
-    problem.values = machine.parameters;
-    problem.memory = machine.memory;
-    set_limits(texts, space, problem);
-    const auto rates = planner::plan_rates(problem, layout_space(texts, problem), how, gpus).rates;
-    if (rates.empty())
-      line.refuse(
-          "--plans: no layout of {} with global batch {} fits {} GPUs of {} ({}). Give more GPUs, "
-          "or --memory.",
-          workload.first, workload.second, gpus, machine.name,
-          typed.memory.empty() ? to_text(machine.memory) : typed.memory);
-    for (const planner::GpuRate& each : rates)
-      table += fmt::format("{},{},{},{}\n", workload.first, workload.second, each.gpus, each.rate);
+/// Makes the table of --plans.
+class RatesByPlans {
+public:
+  RatesByPlans(const LayoutArguments& typed, const ClusterPlace& place)
+      : typed_{typed},
+        place_{place},
+        how_{choice<planner::RatePlans>("--plans", typed.plans)},
+        machine_{
+            profile::machine_named(typed.machine.empty() ? "vtrain-a100-512" : typed.machine)} {
+    if (place.scenario && how_ == planner::RatePlans::baseline)
+      fail(
+          "--plans baseline: d alone grows, in one pool of GPUs (and {} has {} sites). Give "
+          "--plans "
+          "best.",
+          place.scenario->name, place.gpus.sites.size());
+    space_.gpus =
+        place.scenario ? fmt::format("1:{}", place.gpus.count) : std::to_string(place.gpus.count);
+    space_.memory = typed.memory;
+    space_.sharding = "none";
   }
-  return table;
-}
+
+  [[nodiscard]] std::string table(const std::string& jobs, const std::string& source) const {
+    const char* const sites = place_.scenario ? ",sites" : "";
+    std::string table = fmt::format("model,global_batch,gpus,iterations_per_second{}\n", sites);
+    for (const auto& [workload, line] : workloads_of(jobs, source)) {
+      const std::size_t before = table.size();
+      const planner::LayoutProblem problem =
+          problem_of(preset_of(line, workload.first), workload.second);
+      const LayoutTexts texts{space_, "1f1b", {}};
+      const auto add = [&](int gpus, double rate, const std::string& where) {
+        table += fmt::format("{},{},{},{}{}\n", workload.first, workload.second, gpus, rate, where);
+      };
+      if (place_.scenario)
+        for (const auto& each : planner::site_rates(problem, layout_space(texts, problem)))
+          add(std::accumulate(each.gpus.begin(), each.gpus.end(), 0), each.rate,
+              "," + planner::place_text(each.gpus, place_.gpus.sites));
+      else
+        for (const planner::GpuRate& each :
+             planner::plan_rates(problem, layout_space(texts, problem), how_, place_.gpus.count)
+                 .rates)
+          add(each.gpus, each.rate, "");
+      if (table.size() == before)
+        line.refuse(
+            "--plans: no layout of {} with global batch {} fits {} GPUs of {} ({}). Give more "
+            "GPUs, or --memory.",
+            workload.first, workload.second, place_.gpus.count, machine_.name,
+            typed_.memory.empty() ? to_text(machine_.memory) : typed_.memory);
+    }
+    return table;
+  }
+
+private:
+  [[nodiscard]] planner::LayoutProblem problem_of(const Model& model, int batch) const {
+    planner::LayoutProblem problem;
+    if (place_.scenario) {
+      Scenario sites = *place_.scenario;
+      sites.model = model;
+      problem = planner::layout_problem(sites, machine_, {});
+    }
+    problem.model = planner::row_of_model(model, machine_.name, batch);
+    problem.machine = &machine_;
+    problem.values = machine_.parameters;
+    problem.memory = machine_.memory;
+    set_limits(LayoutTexts{space_, "1f1b", {}}, space_, problem);
+    return problem;
+  }
+
+  const LayoutArguments& typed_;
+  const ClusterPlace& place_;
+  planner::RatePlans how_;
+  const profile::Machine& machine_;
+  LayoutArguments space_;
+};
 
 }  // namespace
 
@@ -100,7 +144,24 @@ void add_rate_options(Arguments& command, LayoutArguments& arguments) {
                  "of --plans: of a GPU, as 40GB; any (default: the machine's)");
 }
 
-RateTable rate_table(const Options& options, const std::string& jobs, int gpus) {
+ClusterPlace cluster_place(const std::string& gpus) {
+  ClusterPlace place;
+  if (!gpus.ends_with(".toml")) {
+    place.gpus.count = whole_number("--gpus", gpus, 1, kMostGpus);
+    return place;
+  }
+  place.scenario = searched_scenario(gpus, {}).scenario;
+  for (const Datacenter& each : place.scenario->datacenters) {
+    if (!each.gpus)
+      fail("{}: datacenter {} does not say how many GPUs jobs share there. Give it gpus.", gpus,
+           each.name);
+    place.gpus.sites.push_back({each.name, *each.gpus});
+    place.gpus.count += *each.gpus;
+  }
+  return place;
+}
+
+RateTable rate_table(const Options& options, const std::string& jobs, const ClusterPlace& place) {
   const LayoutArguments& typed = options.layout;
   const std::string& throughput = options.cluster.throughput;
   if (throughput.empty() == typed.plans.empty())
@@ -120,7 +181,7 @@ RateTable rate_table(const Options& options, const std::string& jobs, int gpus) 
   }
   if (typed.plans.empty()) return {read_text_file(throughput), throughput};
   if (!typed.rates_out.empty()) report::require_new_file(typed.rates_out);
-  RateTable table{rates_by_plans(typed, jobs, options.files.front(), gpus),
+  RateTable table{RatesByPlans{typed, place}.table(jobs, options.files.front()),
                   "--plans " + typed.plans};
   if (!typed.rates_out.empty())
     report::write_new_file(typed.rates_out, [&](std::ostream& out) { out << table.text; });

@@ -40,22 +40,6 @@ void refuse_site_options(const PlanArguments& typed) {
            option);
 }
 
-struct SearchedScenario {
-  Scenario scenario;
-  scenario::SearchTexts texts;
-};
-
-/// A search sets stages and microbatches: a scenario need not give them.
-SearchedScenario searched_scenario(const Options& options) {
-  const std::string& file = options.files.front();
-  const scenario::SearchedText text = scenario::read_searched_text(
-      scenario::scenario_tree(read_text_file(file), file, options.overrides));
-  std::vector<std::string> overrides = options.overrides;
-  if (!text.has_stages) overrides.emplace_back("parallel.stages=1");
-  if (!text.has_batch) overrides.emplace_back("parallel.microbatches=1");
-  return {scenario::load_scenario(file, overrides, scenario::Placing::optional), text.options};
-}
-
 double price_of(const Scenario& scenario, const std::string& typed) {
   if (!typed.empty()) return positive_number("--price", typed);
   std::optional<double> price;
@@ -153,11 +137,19 @@ std::string json_of(const Options& options, const LayoutReport& report, double s
 
 }  // namespace
 
+SearchedScenario searched_scenario(const std::string& file, std::vector<std::string> overrides) {
+  const scenario::SearchedText text =
+      scenario::read_searched_text(scenario::scenario_tree(read_text_file(file), file, overrides));
+  if (!text.has_stages) overrides.emplace_back("parallel.stages=1");
+  if (!text.has_batch) overrides.emplace_back("parallel.microbatches=1");
+  return {scenario::load_scenario(file, overrides, scenario::Placing::optional), text.options};
+}
+
 Answer layout_answer(const Options& options) {
   refuse_site_options(options.plan);
   const TimePoint begin = now();
   const LayoutArguments& typed = options.layout;
-  const SearchedScenario searched = searched_scenario(options);
+  const SearchedScenario searched = searched_scenario(options.files.front(), options.overrides);
   const Scenario& scenario = searched.scenario;
   const LayoutTexts texts{typed, options.schedule, searched.texts};
   const std::string machine = texts.get(

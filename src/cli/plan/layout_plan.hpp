@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/command/commands.hpp"
+#include "planner/cluster/cluster_files.hpp"
 #include "planner/layouts/layout_figures.hpp"
 #include "profile/calibration.hpp"
 
@@ -46,8 +48,24 @@ void require_few_points(const planner::LayoutProblem& problem, const planner::La
 /// A duration, also in days: "30d".
 [[nodiscard]] double days_of(const char* option, const std::string& text);
 
+struct SearchedScenario {
+  Scenario scenario;
+  LayoutTexts::Stored texts;  ///< of [search]
+};
+/// A scenario for a search, which sets stages and microbatches: it need not give them.
+[[nodiscard]] SearchedScenario searched_scenario(const std::string& file,
+                                                 std::vector<std::string> overrides);
+
 /// What `longhaul plan --search parallel` says.
 [[nodiscard]] Answer layout_answer(const Options& options);
+
+/// What `cluster` plays jobs on: --gpus as a number, or the datacenters of a scenario (.toml).
+struct ClusterPlace {
+  planner::ClusterGpus gpus;
+  std::optional<Scenario> scenario{};  ///< of sites
+};
+/// Throws Error where a datacenter does not say how many GPUs it has.
+[[nodiscard]] ClusterPlace cluster_place(const std::string& gpus);
 
 /// Rates of models as CSV: that of --throughput of `cluster`, or what the layouts of --plans reach.
 struct RateTable {
@@ -56,7 +74,8 @@ struct RateTable {
 };
 /// `jobs` names the models and batches. Throws Error where neither or both options are given, and
 /// for a model that is no preset.
-[[nodiscard]] RateTable rate_table(const Options& options, const std::string& jobs, int gpus);
+[[nodiscard]] RateTable rate_table(const Options& options, const std::string& jobs,
+                                   const ClusterPlace& place);
 
 /// A search with what its plans cost.
 struct LayoutReport {

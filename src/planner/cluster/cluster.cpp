@@ -50,8 +50,7 @@ private:
       added.job = index;
       added.deadline = options_.deadlines ? job.deadline : std::nullopt;
       added.left = job.iterations;
-      added.rates = options_.counts == GpuCounts::best ? rising(job.rates) : job.rates;
-      std::erase_if(added.rates, [&](const GpuRate& each) { return each.gpus > options_.gpus; });
+      take_rates(added, job, options_);
       LONGHAUL_ASSERT(!added.rates.empty(), "job {} needs more than {} GPUs", job.name,
                       options_.gpus);
       if (added.deadline && *added.deadline <= slot * options_.slot) continue;  // too late to start
@@ -74,17 +73,20 @@ private:
   void grant(Duration now) {
     for (RunningJob& each : running_) {
       JobOutcome& outcome = outcomes_[each.job];
-      const int before = outcome.grants.empty() ? 0 : outcome.grants.back().gpus;
-      if (each.gpus == before) continue;
+      GpuGrant held{now, each.gpus, {}};
+      if (each.choice >= 0 && !each.places.empty())
+        held.at = each.places[static_cast<std::size_t>(each.choice)];
+      const GpuGrant before = outcome.grants.empty() ? GpuGrant{} : outcome.grants.back();
+      if (held.gpus == before.gpus && held.at == before.at) continue;
       if (outcome.start && each.gpus > 0) each.idle_until = now + options_.restart;
       if (!outcome.start) outcome.start = now;
-      outcome.grants.push_back({now, each.gpus});
+      outcome.grants.push_back(std::move(held));
     }
   }
 
   [[nodiscard]] Duration end_of(const RunningJob& job, Duration now) const {
     if (job.gpus == 0) return Duration::max();
-    const double needed = job.left / rate_of(job, job.gpus) * 1e9;
+    const double needed = job.left / rate_of(job) * 1e9;
     constexpr double kLongest = 4e18;  // ns
     return std::max(now, job.idle_until) + Duration{std::llround(std::min(needed, kLongest))};
   }
@@ -112,7 +114,7 @@ private:
         return true;
       }
       const Duration begin = std::min(std::max(now, each.idle_until), until);
-      if (each.gpus > 0) each.left -= rate_of(each, each.gpus) * seconds(until - begin);
+      if (each.gpus > 0) each.left -= rate_of(each) * seconds(until - begin);
       return false;
     });
   }
@@ -121,7 +123,7 @@ private:
     JobOutcome& outcome = outcomes_[job.job];
     outcome.end = end;
     if (!outcome.grants.empty() && outcome.grants.back().gpus > 0)
-      outcome.grants.push_back({end, 0});
+      outcome.grants.push_back({end, 0, {}});
   }
 
   const std::vector<ClusterJob>& jobs_;
@@ -152,6 +154,8 @@ std::vector<GpuRate> rising(const std::vector<GpuRate>& rates) {
 ClusterOutcome play_cluster(const std::vector<ClusterJob>& jobs, const ClusterOptions& options) {
   ClusterOutcome outcome;
   if (jobs.empty()) return outcome;
+  LONGHAUL_ASSERT(options.sites.empty() || options.policy != ClusterPolicy::elasticflow,
+                  "{} over {} sites", to_string(options.policy), options.sites.size());
   outcome.jobs = ClusterRun{jobs, options}.play();
   Duration first = Duration::max(), last{};
   double waited = 0, gpu_seconds = 0;

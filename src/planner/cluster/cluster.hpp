@@ -38,16 +38,22 @@ struct GpuRate {
   double rate = 0;
 };
 
+/// GPUs of each site that a job holds together; index: as ClusterOptions::sites.
+using SiteGpus = std::vector<int>;
+
 struct ClusterJob {
   std::string name;
   Duration submit{};
   std::optional<Duration> deadline;  ///< as submit; none: best effort
   double iterations = 0;
   std::vector<GpuRate> rates;  ///< ascending GPUs, at least one; all rates above 0
+  /// Where the GPUs of each rate lie. Empty: in the one pool, where each number stands once.
+  std::vector<SiteGpus> places{};
 };
 
 struct ClusterOptions {
-  int gpus = 0;
+  int gpus = 0;              ///< of all sites together
+  std::vector<int> sites{};  ///< GPUs of each; empty: one pool
   ClusterPolicy policy = ClusterPolicy::elasticflow;
   GpuCounts counts = GpuCounts::best;
   Duration slot = std::chrono::seconds{240};  ///< GPUs are handed out at multiples of it
@@ -59,6 +65,7 @@ struct ClusterOptions {
 struct GpuGrant {
   Duration from{};
   int gpus = 0;
+  SiteGpus at{};  ///< of sites
 };
 
 struct JobOutcome {
@@ -88,7 +95,9 @@ struct ClusterOutcome {
 /// `restart` an admitted job does not miss its deadline.
 ///
 /// edf, fifo, srtf (shortest remaining time), least_laxity: in that order each takes the largest of
-/// its numbers that is free; all are admitted.
+/// its numbers that is free; all are admitted. With sites, of the places whose GPUs are free: with
+/// GpuCounts::best the fastest (then that of fewest GPUs, then where it is), otherwise that of most
+/// GPUs (then the fastest). elasticflow takes no sites.
 ///
 /// Each job must have a number of at most `options.gpus`, and its deadline after its submission.
 [[nodiscard]] ClusterOutcome play_cluster(const std::vector<ClusterJob>& jobs,

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -70,22 +71,66 @@ Duration time(const CsvLine& line, std::size_t place, std::string_view name) {
 
 /// Model and global batch.
 using Workload = std::pair<std::string, std::int64_t>;
-using Rates = std::map<Workload, std::map<int, double>>;
+/// By number of GPUs and where they lie (nothing: in the pool, or in any one site).
+using RatesOfPlaces = std::map<std::pair<int, SiteGpus>, double>;
+using Rates = std::map<Workload, RatesOfPlaces>;
 
 std::string text_of(const Workload& workload) {
   return fmt::format("{} at batch {}", workload.first, workload.second);
 }
 
-Rates read_rates(std::string_view csv, const std::string& source) {
-  constexpr std::array<std::string_view, 4> kNames{"model", "global_batch", "gpus",
-                                                   "iterations_per_second"};
+/// "east:8" as GPUs of the site.
+void read_site(const CsvLine& line, std::string_view word, const std::vector<ClusterSite>& sites,
+               SiteGpus& place) {
+  const std::string_view name = word.substr(0, word.find(':'));
+  const auto site = std::ranges::find(sites, name, &ClusterSite::name);
+  if (site == sites.end()) {
+    std::vector<std::string> names;
+    for (const ClusterSite& each : sites) names.push_back(each.name);
+    line.refuse("sites: there is no \"{}\". {}", name, suggestion(name, names));
+  }
+  int& own = place[static_cast<std::size_t>(site - sites.begin())];
+  const std::string_view digits = word.substr(std::min(name.size() + 1, word.size()));
+  int count = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (problem != std::errc{} || end != digits.data() + digits.size() || count < 1 || own > 0)
+    line.refuse("sites: \"{}\" is no site with its GPUs, once. Write it as {}:8.", word, name);
+  own = count;
+}
+
+/// "east:8+west:4" as GPUs of each site.
+SiteGpus read_place(const CsvLine& line, std::string_view text, int gpus,
+                    const std::vector<ClusterSite>& sites) {
+  if (text.empty()) return {};
+  if (sites.empty())
+    line.refuse(
+        "sites \"{}\" (the cluster is one pool of GPUs). Name its sites, as in --gpus sites.toml.",
+        text);
+  SiteGpus place(sites.size());
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find('+'));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    read_site(line, word, sites, place);
+  }
+  if (const int sum = std::accumulate(place.begin(), place.end(), 0); sum != gpus)
+    line.refuse("sites \"{}\" have {} GPUs together, and gpus is {}. Make them equal.", text, sum,
+                gpus);
+  return place;
+}
+
+Rates read_rates(std::string_view csv, const std::string& source, const ClusterGpus& cluster) {
+  constexpr std::array<std::string_view, 5> kNames{"model", "global_batch", "gpus",
+                                                   "iterations_per_second", "sites"};
   Rates rates;
-  each_row(csv, source, kNames, 0, [&](CsvLine& line, const auto& places) {
+  each_row(csv, source, kNames, 1, [&](CsvLine& line, const auto& places) {
     const auto batch = std::llround(number(line, *places[1], kNames[1], 1e12));
     const int gpus = static_cast<int>(number(line, *places[2], kNames[2], kMostGpus));
     if (gpus < 1) line.refuse("0 gpus (a job that runs holds some). Leave the line out.");
     const Workload workload{std::string{line.words[*places[0]]}, batch};
-    if (!rates[workload].emplace(gpus, number(line, *places[3], kNames[3], kMostRate)).second)
+    SiteGpus place;
+    if (places[4]) place = read_place(line, line.words[*places[4]], gpus, cluster.sites);
+    const double rate = number(line, *places[3], kNames[3], kMostRate);
+    if (!rates[workload].emplace(std::pair{gpus, std::move(place)}, rate).second)
       line.refuse("{} on {} GPUs stands twice. Leave one out.", text_of(workload), gpus);
   });
   return rates;
@@ -105,20 +150,43 @@ Rates read_rates(std::string_view csv, const std::string& source) {
               suggestion(workload.first, models));
 }
 
-std::vector<GpuRate> rates_of(const CsvLine& line, const Workload& workload, const Rates& rates,
-                              int gpus) {
+/// Where a rate can be had: its own place, or any one site that is large enough.
+std::vector<SiteGpus> places_of(const std::pair<int, SiteGpus>& given,
+                                const std::vector<ClusterSite>& sites) {
+  const auto& [gpus, place] = given;
+  std::vector<SiteGpus> found;
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    if (!place.empty() && place[site] > sites[site].gpus) return {};
+    if (place.empty() && gpus <= sites[site].gpus) found.emplace_back(sites.size())[site] = gpus;
+  }
+  if (!place.empty()) found.push_back(place);
+  return found;
+}
+
+/// Rates, and with sites the places, of a job.
+void set_rates(ClusterJob& job, const CsvLine& line, const Workload& workload, const Rates& rates,
+               const ClusterGpus& cluster) {
   const auto found = rates.find(workload);
   if (found == rates.end()) refuse_workload(line, workload, rates);
-  std::vector<GpuRate> list;
-  for (const auto& [count, rate] : found->second)
-    if (rate > 0) list.push_back({count, rate});
-  if (list.empty())
+  int least = 0;
+  for (const auto& [given, rate] : found->second) {
+    if (rate <= 0) continue;
+    if (least == 0) least = given.first;
+    if (cluster.sites.empty()) job.rates.push_back({given.first, rate});
+    for (SiteGpus& place : places_of(given, cluster.sites)) {
+      job.rates.push_back({given.first, rate});
+      job.places.push_back(std::move(place));
+    }
+  }
+  if (least == 0)
     line.refuse("{} runs on no number of GPUs (all its rates are 0). Leave the job out.",
                 text_of(workload));
-  if (list.front().gpus > gpus)
+  if (least > cluster.count)
     line.refuse("{} needs {} GPUs at least (the cluster has {}). Give --gpus {} or more.",
-                text_of(workload), list.front().gpus, gpus, list.front().gpus);
-  return list;
+                text_of(workload), least, cluster.count, least);
+  if (job.rates.empty())
+    line.refuse("{} fits none of the sites (its rates are of more GPUs than these have). Add one.",
+                text_of(workload));
 }
 
 /// Counts that ElasticFlow does not take.
@@ -137,11 +205,19 @@ void note_falls(const Workload& workload, const std::vector<GpuRate>& rates, int
 
 }  // namespace
 
+std::string place_text(const SiteGpus& place, const std::vector<ClusterSite>& sites) {
+  std::vector<std::string> words;
+  for (std::size_t site = 0; site < place.size(); ++site)
+    if (place[site] > 0) words.push_back(fmt::format("{}:{}", sites[site].name, place[site]));
+  return fmt::format("{}", fmt::join(words, "+"));
+}
+
 ClusterInput read_cluster_input(std::string_view jobs, const std::string& jobs_source,
-                                std::string_view table, const std::string& table_source, int gpus) {
+                                std::string_view table, const std::string& table_source,
+                                const ClusterGpus& gpus) {
   constexpr std::array<std::string_view, 6> kNames{"job",          "submit_s",   "model",
                                                    "global_batch", "iterations", "deadline_s"};
-  const Rates rates = read_rates(table, table_source);
+  const Rates rates = read_rates(table, table_source, gpus);
   ClusterInput input;
   std::map<std::string, bool, std::less<>> names;
   std::map<Workload, bool> noted;
@@ -163,9 +239,9 @@ ClusterInput read_cluster_input(std::string_view jobs, const std::string& jobs_s
             "same moment). Give a later one.",
             line.words[*places[5]], line.words[*places[1]]);
     }
-    job.rates = rates_of(line, workload, rates, gpus);
-    if (std::exchange(noted[workload], true) == false)
-      note_falls(workload, job.rates, gpus, input.notes);
+    set_rates(job, line, workload, rates, gpus);
+    if (gpus.sites.empty() && !std::exchange(noted[workload], true))
+      note_falls(workload, job.rates, gpus.count, input.notes);
     input.jobs.push_back(std::move(job));
   });
   if (input.jobs.empty())

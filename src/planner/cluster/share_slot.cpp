@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 #include <queue>
+#include <tuple>
 
 #include "base/error.hpp"
 
@@ -154,13 +155,18 @@ double key_of(const RunningJob& job, const ClusterOptions& options, Duration now
   fail_unlisted(static_cast<std::size_t>(options.policy), kCountOf<ClusterPolicy>);
 }
 
-void share_in_order(std::vector<RunningJob>& running, const ClusterOptions& options, Duration now) {
+std::vector<std::size_t> in_order(const std::vector<RunningJob>& running,
+                                  const ClusterOptions& options, Duration now) {
   std::vector<std::size_t> order(running.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {},
                            [&](std::size_t i) { return key_of(running[i], options, now); });
+  return order;
+}
+
+void share_in_order(std::vector<RunningJob>& running, const ClusterOptions& options, Duration now) {
   int free = options.gpus;
-  for (const std::size_t i : order) {
+  for (const std::size_t i : in_order(running, options, now)) {
     RunningJob& job = running[i];
     const auto above = std::ranges::upper_bound(job.rates, free, {}, &GpuRate::gpus);
     job.gpus = above == job.rates.begin() ? 0 : std::prev(above)->gpus;
@@ -168,10 +174,76 @@ void share_in_order(std::vector<RunningJob>& running, const ClusterOptions& opti
   }
 }
 
+/// Has each site the GPUs of the place?
+bool lies_within(const SiteGpus& place, const std::vector<int>& sites) {
+  for (std::size_t site = 0; site < sites.size(); ++site)
+    if (place[site] > sites[site]) return false;
+  return true;
+}
+
+/// Is another place of the job as fast with no more GPUs anywhere? Of equal ones the first stays.
+bool is_needless(const ClusterJob& job, std::size_t place) {
+  for (std::size_t other = 0; other < job.places.size(); ++other) {
+    if (other == place || !lies_within(job.places[other], job.places[place])) continue;
+    if (job.rates[other].rate < job.rates[place].rate) continue;
+    const bool equal =
+        job.places[other] == job.places[place] && job.rates[other].rate == job.rates[place].rate;
+    if (!equal || other < place) return true;
+  }
+  return false;
+}
+
+/// The place that the job takes of what is free; -1: none is.
+int best_place(const RunningJob& job, GpuCounts counts, const std::vector<int>& free) {
+  int best = -1;
+  const auto worth = [&](int choice) {
+    const GpuRate& rate = job.rates[static_cast<std::size_t>(choice)];
+    const bool stays = choice == job.choice;
+    const auto gpus = static_cast<double>(rate.gpus);
+    return counts == GpuCounts::best ? std::tuple(rate.rate, -gpus, stays)
+                                     : std::tuple(gpus, rate.rate, stays);
+  };
+  for (int choice = 0; choice < static_cast<int>(job.rates.size()); ++choice)
+    if (lies_within(job.places[static_cast<std::size_t>(choice)], free) &&
+        (best < 0 || worth(choice) > worth(best)))
+      best = choice;
+  return best;
+}
+
+void share_over_sites(std::vector<RunningJob>& running, const ClusterOptions& options,
+                      Duration now) {
+  std::vector<int> free = options.sites;
+  for (const std::size_t i : in_order(running, options, now)) {
+    RunningJob& job = running[i];
+    job.choice = best_place(job, options.counts, free);
+    job.gpus = job.choice < 0 ? 0 : job.rates[static_cast<std::size_t>(job.choice)].gpus;
+    if (job.choice < 0) continue;
+    const SiteGpus& taken = job.places[static_cast<std::size_t>(job.choice)];
+    for (std::size_t site = 0; site < free.size(); ++site) free[site] -= taken[site];
+  }
+}
+
+void set_choices(std::vector<RunningJob>& running) {
+  for (RunningJob& job : running) {
+    const auto held = std::ranges::lower_bound(job.rates, job.gpus, {}, &GpuRate::gpus);
+    job.choice = job.gpus == 0 ? -1 : static_cast<int>(held - job.rates.begin());
+  }
+}
+
 }  // namespace
 
-double rate_of(const RunningJob& job, int gpus) {
-  return std::ranges::lower_bound(job.rates, gpus, {}, &GpuRate::gpus)->rate;
+void take_rates(RunningJob& running, const ClusterJob& job, const ClusterOptions& options) {
+  if (options.sites.empty()) {
+    running.rates = options.counts == GpuCounts::best ? rising(job.rates) : job.rates;
+    std::erase_if(running.rates, [&](const GpuRate& each) { return each.gpus > options.gpus; });
+    return;
+  }
+  for (std::size_t i = 0; i < job.places.size(); ++i) {
+    if (!lies_within(job.places[i], options.sites)) continue;
+    if (options.counts == GpuCounts::best && is_needless(job, i)) continue;
+    running.rates.push_back(job.rates[i]);
+    running.places.push_back(job.places[i]);
+  }
 }
 
 bool admit(const std::vector<RunningJob>& running, const RunningJob& added,
@@ -184,9 +256,16 @@ bool admit(const std::vector<RunningJob>& running, const RunningJob& added,
 
 std::int64_t share_slot(std::vector<RunningJob>& running, const ClusterOptions& options,
                         std::int64_t slot) {
-  if (options.policy == ClusterPolicy::elasticflow) return share_elastic(running, options, slot);
-  share_in_order(running, options, slot * options.slot);
-  return std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  if (!options.sites.empty()) {
+    share_over_sites(running, options, slot * options.slot);
+    return kNever;
+  }
+  const bool elastic = options.policy == ClusterPolicy::elasticflow;
+  const std::int64_t changes = elastic ? share_elastic(running, options, slot) : kNever;
+  if (!elastic) share_in_order(running, options, slot * options.slot);
+  set_choices(running);
+  return changes;
 }
 
 }  // namespace longhaul::planner

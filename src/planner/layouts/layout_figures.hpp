@@ -44,4 +44,15 @@ struct PlanRates {
 [[nodiscard]] PlanRates plan_rates(const LayoutProblem& problem, LayoutSpace space, RatePlans how,
                                    int most);
 
+/// The fastest layout on GPUs of each site; index: LayoutProblem::sites.
+struct SiteRate {
+  std::vector<int> gpus;
+  double rate = 0;  ///< iterations a second
+};
+/// Of each placing of the problem (a site alone, or several with stages or replicas apart): the
+/// layouts that no other with as few GPUs in the same placing beats. Of those on the same GPUs of
+/// the same sites the fastest.
+[[nodiscard]] std::vector<SiteRate> site_rates(const LayoutProblem& problem,
+                                               const LayoutSpace& space);
+
 }  // namespace longhaul::planner

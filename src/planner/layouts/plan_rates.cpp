@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 
 #include "base/index.hpp"
 #include "planner/layouts/layout_figures.hpp"
+#include "scenario/model_operators.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -18,6 +20,17 @@ LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
     break;
   }
   return space;
+}
+
+/// What a layout takes of each site.
+std::vector<int> gpus_of_sites(const LayoutProblem& problem, const Layout& layout) {
+  const SiteChoice& choice = problem.placings[at(layout.placing)];
+  const int whole = choice.split == SiteSplit::stages ? layout.pipeline : layout.data;
+  const std::vector<int> parts = scenario::evenly(whole, static_cast<int>(choice.sites.size()));
+  std::vector<int> gpus(problem.sites.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    gpus[at(choice.sites[i])] = parts[i] * static_cast<int>(layout.gpus() / whole);
+  return gpus;
 }
 
 }  // namespace
@@ -39,6 +52,23 @@ PlanRates plan_rates(const LayoutProblem& problem, LayoutSpace space, RatePlans 
     found.rates.push_back({gpus, 1e9 / static_cast<double>(plan.iteration.count())});
     found.plans.push_back(plan);
   }
+  return found;
+}
+
+std::vector<SiteRate> site_rates(const LayoutProblem& problem, const LayoutSpace& space) {
+  LayoutSearchOptions options;
+  options.second = LayoutGoal::gpus;
+  std::map<std::vector<int>, double> fastest;
+  for (const SiteChoice& placing : problem.placings) {
+    LayoutProblem own = problem;
+    own.placings = {placing};
+    for (const LayoutPlan& plan : search_layouts(own, space, options).plans) {
+      double& rate = fastest[gpus_of_sites(own, plan.layout)];
+      rate = std::max(rate, 1e9 / static_cast<double>(plan.iteration.count()));
+    }
+  }
+  std::vector<SiteRate> found;
+  for (const auto& [gpus, rate] : fastest) found.push_back({gpus, rate});
   return found;
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +70,73 @@ TEST_F(ClusterCommand, SaysWhereNoPlanFits) {
   const Outcome found = longhaul_run({"cluster", jobs, "--gpus", "8", "--plans", "best"});
   EXPECT_EQ(found.code, 2);
   EXPECT_THAT(found.err, HasSubstr("no layout of 175b with global batch 64 fits 8 GPUs"));
+}
+
+/// Two sites of two GPUs: a spans both, then b and c have one each.
+TEST_F(ClusterCommand, PlacesJobsInSites) {
+  const std::string sites = directory_.write(
+      "sites.toml",
+      "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n"
+      "[[datacenter]]\nname = \"east\"\ngpus = 2\n[[datacenter]]\nname = \"west\"\ngpus = 2\n"
+      "[[link]]\nbetween = [\"east\", \"west\"]\nlatency = \"1ms\"\n");
+  const std::string rates = directory_.write("placed.csv",
+                                             "model,global_batch,gpus,sites,iterations_per_second\n"
+                                             "m,8,2,,1\nm,8,4,east:2+west:2,3\n");
+  const auto words = [&](const char* policy) {
+    return std::vector<std::string>{"--gpus", sites,      "--throughput", rates,   "--slot",
+                                    "100s",   "--policy", policy,         "--json"};
+  };
+  const Outcome found = run(words("edf"));
+  ASSERT_EQ(found.code, 0) << found.err;
+  const nlohmann::json json = found.json();
+  EXPECT_EQ(json["gpus"], 4);
+  EXPECT_EQ(json["sites"], nlohmann::json::parse(R"({"east": 2, "west": 2})"));
+  EXPECT_EQ(json["jobs"][0]["allocations"], nlohmann::json::parse("[[0.0, 4], [100.0, 0]]"));
+  EXPECT_EQ(json["jobs"][0]["places"], nlohmann::json::parse(R"(["east:2+west:2", ""])"));
+  EXPECT_EQ(json["jobs"][0]["end_s"], 100);
+  const Outcome refused = run(words("elasticflow"));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--policy elasticflow counts GPUs of one pool"));
+}
+
+/// The rates of --plans over sites are those of the layouts that `plan` finds.
+TEST_F(ClusterCommand, MakesRatesOverSitesByPlans) {
+  const std::string sites = directory_.write(
+      "sites.toml",
+      "[model]\npreset = \"gpt-3.6b\"\n[parallel]\nglobal_batch = 64\n"
+      "[[datacenter]]\nname = \"east\"\ngpus = 8\n[[datacenter]]\nname = \"west\"\ngpus = 8\n"
+      "[[link]]\nbetween = [\"east\", \"west\"]\nlatency = \"5ms\"\nbandwidth = \"10Gbps\"\n");
+  const std::string jobs =
+      directory_.write("gpt.csv",
+                       "job,submit_s,model,global_batch,iterations,deadline_s\n"
+                       "a,0,gpt-3.6b,64,10,\n");
+  const std::string table = directory_.path("made.csv");
+  const Outcome found = longhaul_run({"cluster", jobs, "--gpus", sites, "--policy", "fifo",
+                                      "--plans", "best", "--rates-out", table});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const Outcome plan =
+      longhaul_run({"plan", sites, "--search", "parallel", "--gpus", "16", "--machine",
+                    "vtrain-a100-512", "--schedule", "1f1b", "--sharding", "none", "--json"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  const auto json = plan.json();
+  const auto& fastest = json["plans"][json["best"]["time"].get<std::size_t>()];
+  ASSERT_EQ(fastest["gpus_used"], 16);
+  const double rate = 1e9 / fastest["iteration_ns"].get<double>();
+  EXPECT_THAT(file_text(table), HasSubstr(fmt::format("gpt-3.6b,64,16,{},east:8+west:8\n", rate)));
+  const Outcome baseline =
+      longhaul_run({"cluster", jobs, "--gpus", sites, "--policy", "fifo", "--plans", "baseline"});
+  EXPECT_EQ(baseline.code, 2);
+  EXPECT_THAT(baseline.err, HasSubstr("--plans baseline: d alone grows, in one pool"));
+}
+
+TEST_F(ClusterCommand, RefusesASiteWithoutGpus) {
+  const std::string sites =
+      directory_.write("sites.toml",
+                       "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n"
+                       "[[datacenter]]\nname = \"east\"\n");
+  const Outcome found = run({"--gpus", sites, "--throughput", rates_, "--policy", "fifo"});
+  EXPECT_EQ(found.code, 2);
+  EXPECT_THAT(found.err, HasSubstr("datacenter east does not say how many GPUs"));
 }
 
 TEST_F(ClusterCommand, PrintsATable) {

@@ -17,7 +17,7 @@ constexpr const char* kTable =
     "m,8,1,1.5\nm,8,2,2.5\nm,8,4,2.0\nm,8,8,0\nn,8,4,1\n";
 
 ClusterInput read(const std::string& jobs, const std::string& table = kTable) {
-  return read_cluster_input(jobs, "jobs.csv", table, "rates.csv", 4);
+  return read_cluster_input(jobs, "jobs.csv", table, "rates.csv", {4, {}});
 }
 
 /// What the reader says of the jobs, or of the table.
@@ -71,6 +71,50 @@ TEST(ReadClusterInput, RefusesTablesThatDoNotServe) {
   EXPECT_THAT(refusal(one, head + "m,8,1,0\n"), HasSubstr("runs on no number of GPUs"));
   EXPECT_THAT(refusal(one, head + "m,8,8,1\n"),
               HasSubstr("needs 8 GPUs at least (the cluster has 4)"));
+}
+
+const ClusterGpus kTwoSites{12, {{"east", 4}, {"west", 8}}};
+
+ClusterInput read_over_sites(const std::string& table) {
+  return read_cluster_input(jobs("a,0,m,8,1,"), "jobs.csv",
+                            "model,global_batch,gpus,sites,iterations_per_second\n" + table,
+                            "rates.csv", kTwoSites);
+}
+
+std::string refusal_of_sites(const std::string& table) {
+  try {
+    (void)read_over_sites(table);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(ReadClusterInput, TakesPlacesOfSites) {
+  const ClusterInput input =
+      read_over_sites("m,8,4,,1\nm,8,8,west:8,1.5\nm,8,12,east:4+west:8,2\nm,8,5,east:5,9\n");
+  ASSERT_EQ(input.jobs.size(), 1U);
+  std::vector<std::string> places;
+  for (const SiteGpus& place : input.jobs[0].places)
+    places.push_back(place_text(place, kTwoSites.sites));
+  // Four GPUs of any one site; five of the east are more than it has.
+  EXPECT_THAT(places, ElementsAre("east:4", "west:4", "west:8", "east:4+west:8"));
+  ASSERT_EQ(input.jobs[0].rates.size(), 4U);
+  EXPECT_EQ(input.jobs[0].rates[1].rate, 1);
+  EXPECT_EQ(input.jobs[0].rates[3].gpus, 12);
+}
+
+TEST(ReadClusterInput, RefusesPlacesThatAreNone) {
+  EXPECT_THAT(refusal_of_sites("m,8,4,est:4,1\n"),
+              HasSubstr("rates.csv:2: sites: there is no \"est\". Did you mean \"east\"?"));
+  EXPECT_THAT(refusal_of_sites("m,8,4,east,1\n"), HasSubstr("\"east\" is no site with its GPUs"));
+  EXPECT_THAT(refusal_of_sites("m,8,4,east:2+east:2,1\n"), HasSubstr("with its GPUs, once"));
+  EXPECT_THAT(refusal_of_sites("m,8,5,east:4,1\n"), HasSubstr("4 GPUs together, and gpus is 5"));
+  EXPECT_THAT(refusal_of_sites("m,8,5,east:5,1\n"), HasSubstr("fits none of the sites"));
+  EXPECT_THAT(refusal(jobs("a,0,m,8,1,"),
+                      "model,global_batch,gpus,sites,iterations_per_second\n"
+                      "m,8,4,east:4,1\n"),
+              HasSubstr("the cluster is one pool of GPUs"));
 }
 
 }  // namespace
