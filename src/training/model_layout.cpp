@@ -58,4 +58,11 @@ std::vector<nn::LayerRange> layers_of_stages(const Schedule& schedule, const Sce
   return stages;
 }
 
+nn::ParameterPlaces tensors_of_part(const nn::ModelShape& shape, nn::LayerRange chunk, int part,
+                                    int parts) {
+  const int first = part * chunk.count / parts, past = (part + 1) * chunk.count / parts;
+  if (first == past) return {};
+  return nn::parameter_places(shape, {chunk.first + first, past - first});
+}
+
 }  // namespace longhaul::training

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "nn/layers/chunk.hpp"
 #include "nn/layers/shape.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -19,5 +20,10 @@ namespace longhaul::training {
 /// chunk would be empty.
 [[nodiscard]] std::vector<nn::LayerRange> layers_of_stages(const Schedule& schedule,
                                                            const Scenario& scenario);
+
+/// The tensors of part `part` of `parts` of a chunk of these layers, as Chunk::weights_of() cuts
+/// them: places among the part's numbers.
+[[nodiscard]] nn::ParameterPlaces tensors_of_part(const nn::ModelShape& shape, nn::LayerRange chunk,
+                                                  int part, int parts);
 
 }  // namespace longhaul::training

@@ -38,6 +38,22 @@ struct NumberRange {
   std::size_t first = 0, count = 0;
 };
 
+/// A parameter among the numbers of Chunk::all_weights(): a matrix of its first dimension by all
+/// others, or a vector, which has one column.
+struct ParameterPlace {
+  std::string name;
+  std::size_t first = 0, rows = 0, columns = 1;
+
+  [[nodiscard]] bool is_matrix() const { return columns > 1; }
+  [[nodiscard]] std::size_t count() const { return rows * columns; }
+};
+struct ParameterPlaces {
+  std::vector<ParameterPlace> places;
+  std::size_t numbers = 0;  ///< of all_weights()
+};
+/// Of a chunk of these layers, without making one. Throws Error as Chunk does.
+[[nodiscard]] ParameterPlaces parameter_places(const ModelShape& shape, LayerRange layers);
+
 enum class Recompute : std::uint8_t { off, on };
 
 /// The layers of one chunk on one device: weights, gradients, and what each microbatch in flight

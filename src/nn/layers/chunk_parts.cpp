@@ -39,6 +39,10 @@ const ModelShape& checked(const ModelShape& shape, LayerRange layers) {
 
 }  // namespace
 
+ParameterPlaces parameter_places(const ModelShape& shape, LayerRange layers) {
+  return places_of(make_layers(checked(shape, layers), layers));
+}
+
 Chunk::Parts::Parts(TensorOps& on, DeviceMemory& from, const ModelShape& model, LayerRange holds,
                     Recompute how, std::uint64_t seed)
     : math{on},

@@ -71,11 +71,11 @@ std::vector<ParameterNeed> Decoder::needs() const {
   const float residual = kWeightBound / std::sqrt(2.0F * static_cast<float>(shape_.layers - 2));
   const auto name = [this](const char* what) { return fmt::format("layer {} {}", index_, what); };
   return {{name("attention.norm"), hidden, 0},
-          {name("attention.qkv"), qkv_.count(), kWeightBound},
-          {name("attention.output"), output_.count(), residual},
+          {name("attention.qkv"), qkv_.count(), kWeightBound, to_size(qkv_.out)},
+          {name("attention.output"), output_.count(), residual, to_size(output_.out)},
           {name("feedforward.norm"), hidden, 0},
-          {name("feedforward.gate_up"), gate_up_.count(), kWeightBound},
-          {name("feedforward.down"), down_.count(), residual}};
+          {name("feedforward.gate_up"), gate_up_.count(), kWeightBound, to_size(gate_up_.out)},
+          {name("feedforward.down"), down_.count(), residual, to_size(down_.out)}};
 }
 
 void Decoder::bind(std::span<const Parameter> parameters) {

@@ -14,7 +14,7 @@ public:
 
   [[nodiscard]] std::vector<ParameterNeed> needs() const override {
     const auto rows = to_size(shape_.vocabulary);
-    return {{"embedding.table", rows * to_size(shape_.hidden), kWeightBound}};
+    return {{"embedding.table", rows * to_size(shape_.hidden), kWeightBound, rows}};
   }
   void bind(std::span<const Parameter> parameters) override { table_ = parameters[0]; }
 

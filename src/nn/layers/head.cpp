@@ -23,7 +23,7 @@ public:
   }
   [[nodiscard]] std::vector<ParameterNeed> needs() const override {
     return {{"head.norm", to_size(shape_.hidden), 0},
-            {"head.output", output_.count(), kWeightBound}};
+            {"head.output", output_.count(), kWeightBound, to_size(output_.out)}};
   }
   void bind(std::span<const Parameter> parameters) override {
     norm_ = {parameters[0].weights, parameters[0].gradient, shape_.hidden};

@@ -30,7 +30,8 @@ struct BlockContext {
 struct ParameterNeed {
   std::string name;
   std::size_t count = 0;
-  float bound = 0;  ///< uniform in (-bound, bound); 0: all ones
+  float bound = 0;       ///< uniform in (-bound, bound); 0: all ones
+  std::size_t rows = 0;  ///< of a matrix, its first dimension; 0: a vector
 };
 
 /// Is the layer's output wanted? Recomputing a chunk's last layer makes none.

@@ -25,10 +25,7 @@ std::uint64_t number_of(const std::string& name) {
 
 Weights::Weights(TensorOps& math, DeviceMemory& memory,
                  std::span<const std::unique_ptr<Layer>> layers, std::uint64_t seed) {
-  std::size_t count = 0;
-  for (const auto& layer : layers) {
-    for (const ParameterNeed& need : layer->needs()) count += aligned(need.count);
-  }
+  const std::size_t count = places_of(layers).numbers;
   weights_ = memory.take(count, "weights");
   gradients_ = memory.take(count, NumberType::f32, "gradients of weights");
   if (math.working_type() != NumberType::f32) {
@@ -58,6 +55,17 @@ void Weights::make(TensorOps& math, const ParameterNeed& need, std::size_t first
   } else {
     math.copy_in(std::vector<float>(need.count, 1.0F), made.master);
   }
+}
+
+ParameterPlaces places_of(std::span<const std::unique_ptr<Layer>> layers) {
+  ParameterPlaces all;
+  for (const auto& layer : layers)
+    for (const ParameterNeed& need : layer->needs()) {
+      const std::size_t columns = need.rows == 0 ? 1 : need.count / need.rows;
+      all.places.push_back({need.name, all.numbers, need.count / columns, columns});
+      all.numbers += aligned(need.count);
+    }
+  return all;
 }
 
 void check_layers(const ModelShape& shape, LayerRange layers) {

@@ -29,6 +29,9 @@ private:
   std::vector<Parameter> parameters_;
 };
 
+/// Where each of `layers`' parameters stands in such a piece.
+[[nodiscard]] ParameterPlaces places_of(std::span<const std::unique_ptr<Layer>> layers);
+
 /// Throws Error where no chunk of these layers can be made of the shape; says why.
 void check_layers(const ModelShape& shape, LayerRange layers);
 

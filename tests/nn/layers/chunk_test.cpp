@@ -24,6 +24,31 @@ TEST(ChunkDeathTest, BlocksOutOfTurnAreNamed) {
                "W\\(microbatch 4\\) of 2 layers, D of 0");
 }
 
+/// A matrix has its outputs as rows; what is known without a chunk is where a chunk has it.
+TEST(Chunk, SaysWhereItsParametersStand) {
+  const ModelShape shape = tiny_model(4);
+  const auto math = make_cpu_math();
+  DeviceMemory memory{*math, 0};
+  for (const LayerRange layers : {LayerRange{0, 4}, {1, 2}, {2, 2}}) {
+    const Chunk chunk{*math, memory, shape, layers, Recompute::off, 1};
+    const ParameterPlaces all = parameter_places(shape, layers);
+    EXPECT_EQ(all.numbers, chunk.all_weights().count);
+    ASSERT_EQ(all.places.size(), chunk.parameters().size());
+    for (std::size_t i = 0; i < all.places.size(); ++i) {
+      const ParameterPlace& place = all.places[i];
+      const Parameter& parameter = chunk.parameters()[i];
+      EXPECT_EQ(place.name, parameter.name);
+      EXPECT_EQ(place.count(), parameter.count);
+      EXPECT_EQ(static_cast<std::size_t>(parameter.gradient.data - chunk.all_gradients().data),
+                place.first * sizeof(float));
+      EXPECT_EQ(place.is_matrix(), place.name.find("norm") == std::string::npos) << place.name;
+    }
+  }
+  const std::vector<ParameterPlace> places = parameter_places(shape, {0, 4}).places;
+  EXPECT_EQ(places.front().rows, to_size(shape.vocabulary)) << "of the embedding";
+  EXPECT_EQ(places.back().columns, to_size(shape.hidden)) << "of the head";
+}
+
 /// Loss and gradients of one microbatch through three layers of a model of five.
 struct Passed {
   std::vector<float> gradients;
