@@ -36,14 +36,30 @@ void PartLowering::fill_part(const Group& group, std::size_t p) {
   for (std::size_t m = 0; m < group.members.size(); ++m)
     own_set_[p].push_back(fill_own_set(group, p, m));
   for (const SiteChoice& choice : part.steps.choices) {
-    Op& op = plan_.ops[index(part.members[at(choice.at)].choice)];
-    plan_.add_after(op, own_set_[p][at(choice.at)]);
+    Op& op = plan_.ops[index(part.members[at(choice.at)].choices[at(choice.round)])];
+    plan_.add_after(op, set_of(group, p, to_size(choice.at), choice.round));
     for (const std::int32_t input : choice.inputs) plan_.add_after(op, part.receives[at(input)]);
   }
+  for (int round = 1; round < rounds_; ++round)
+    for (std::size_t m = 0; m < group.members.size(); ++m)
+      wait_for_round(group, p, m, round - 1, part.members[m].answers[to_size(round)]);
   for (std::size_t i = 0; i < part.sends.size(); ++i) fill_message(group, p, i);
   for (std::size_t m = 0; m < group.members.size(); ++m) {
     fill_update(group, p, m);
     fill_forward(group, p, m);
+  }
+}
+
+void PartLowering::wait_for_round(const Group& group, std::size_t p, std::size_t m, int round,
+                                  OpId sum) {
+  const Part& part = group.parts[p];
+  Op& op = plan_.ops[index(sum)];
+  const OpId choice = part.members[m].choices[to_size(round)];
+  plan_.add_after(op, choice == kNone<OpId> ? set_of(group, p, m, round) : choice);
+  for (std::size_t i = 0; i < part.receives.size(); ++i) {
+    const SetMessage& message = part.steps.messages[i];
+    if (message.round == round && message.to == static_cast<std::int32_t>(m))
+      plan_.add_after(op, part.receives[i]);
   }
 }
 
@@ -69,20 +85,17 @@ void PartLowering::fill_message(const Group& group, std::size_t p, std::size_t m
              set.size, route_of_.at(plan_.op(send).lane));
   const auto before = [&] {
     if (set.brought_by >= 0) return part.receives[at(set.brought_by)];
-    return set.of_site ? part.members[at(set.from)].choice : own_set_[p][at(set.from)];
+    return set.of_site ? part.members[at(set.from)].choices[at(set.round)]
+                       : set_of(group, p, to_size(set.from), set.round);
   };
   plan_.add_after(plan_.ops[index(send)], before());
   plan_.extras.priorities.push_back({send, part.number + 1});
 }
 
 void PartLowering::fill_update(const Group& group, std::size_t p, std::size_t m) {
-  const Part& part = group.parts[p];
-  const MemberOps& ops = part.members[m];
+  const MemberOps& ops = group.parts[p].members[m];
   const OpId first = ops.merge == kNone<OpId> ? ops.optimize : ops.merge;
-  plan_.add_after(plan_.ops[index(first)], ops.choice == kNone<OpId> ? own_set_[p][m] : ops.choice);
-  for (std::size_t i = 0; i < part.receives.size(); ++i)
-    if (part.steps.messages[i].to == static_cast<std::int32_t>(m))
-      plan_.add_after(plan_.ops[index(first)], part.receives[i]);
+  wait_for_round(group, p, m, rounds_ - 1, first);
   if (first != ops.optimize) plan_.add_after(plan_.ops[index(ops.optimize)], first);
   if (ops.copy_in == kNone<OpId>) return;
   Op& copy_in = plan_.ops[index(ops.copy_in)];
@@ -96,9 +109,10 @@ void PartLowering::fill_forward(const Group& group, std::size_t p, std::size_t m
   const MemberOps& ops = group.parts[p].members[m];
   const OpId forward = block_at(group, m, group.rows[m][p].first_forward);
   const OpId update = ops.copy_in == kNone<OpId> ? ops.optimize : ops.copy_in;
-  const int back = keeps_one_buffer() ? 1 : 1 + scenario_.train.staleness;
+  const int least = group.rows[m][p].iterations_back;
+  const int back = least + (keeps_one_buffer() ? 0 : scenario_.train.staleness);
   plan_.extras.far.push_back({forward, update, back, Strength::strong});
-  plan_.extras.far.push_back({forward, update, 1, Strength::weak});
+  plan_.extras.far.push_back({forward, update, least, Strength::weak});
 }
 
 }  // namespace longhaul::plan

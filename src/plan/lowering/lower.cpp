@@ -61,6 +61,15 @@ Result<Plan> try_lower(const Schedule& schedule, const Scenario& scenario, Arran
       scenario);
 }
 
+Plan lower_exchanges(const Schedule& schedule, const Scenario& scenario,
+                     const PartExchanges& exchanges) {
+  require_none(why_not_lowered(schedule, scenario));
+  require_none(why_no_exchanges(schedule, exchanges));
+  return Lowering{schedule, scenario, Arrangement::decoupled, Crossing::alone, {}, exchanges}
+      .run()
+      .or_throw();
+}
+
 Plan lower_at(Granularity granularity, const Schedule& schedule, const Scenario& scenario,
               Arrangement arrangement) {
   Plan plan = lower(schedule, scenario, arrangement);

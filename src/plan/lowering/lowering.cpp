@@ -11,14 +11,14 @@
 
 namespace longhaul::plan {
 Lowering::Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
-                   Crossing crossing, const TimeAlone& time_alone)
+                   Crossing crossing, const TimeAlone& time_alone, const PartExchanges& exchanges)
     : schedule_{schedule},
       scenario_{scenario},
       crossing_{crossing},
       costs_{schedule::costs_of_replicas(schedule, scenario)},
       network_{scenario, plan_},
       collectives_{schedule, scenario, time_alone, plan_, network_},
-      parts_{schedule, scenario, plan_, network_} {
+      parts_{schedule, scenario, exchanges, plan_, network_} {
   plan_.schedule = schedule.name;
   plan_.arrangement = arrangement;
   plan_.stages = schedule.devices;

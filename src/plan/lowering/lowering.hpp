@@ -27,7 +27,7 @@ class Lowering {
 public:
   /// All outlive this. `time_alone`: see lower().
   Lowering(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
-           Crossing crossing, const TimeAlone& time_alone);
+           Crossing crossing, const TimeAlone& time_alone, const PartExchanges& exchanges = {});
   /// Refused as try_lower() is, for links and turns.
   Result<Plan> run();
 

@@ -11,9 +11,15 @@
 
 namespace longhaul::plan {
 
-PartLowering::PartLowering(const Schedule& schedule, const Scenario& scenario, Plan& plan,
-                           Network& network)
-    : schedule_{schedule}, scenario_{scenario}, plan_{plan}, network_{network}, routes_{scenario} {
+PartLowering::PartLowering(const Schedule& schedule, const Scenario& scenario,
+                           const PartExchanges& exchanges, Plan& plan, Network& network)
+    : schedule_{schedule},
+      scenario_{scenario},
+      exchanges_{exchanges},
+      rounds_{exchanges.rounds()},
+      plan_{plan},
+      network_{network},
+      routes_{scenario} {
   if (scenario.parallel.gradient_sync != GradientSync::compressed) return;
   for (const DeviceId device : schedule.device_ids())
     for (int tensor = 0; tensor < scenario.parallel.tensor; ++tensor) add_group(device, tensor);
@@ -26,17 +32,18 @@ void PartLowering::add_group(DeviceId device, int tensor) {
     const Rank rank = scenario_.rank(replica, device, tensor);
     place_of_[rank] = {groups_.size(), group.members.size()};
     group.members.push_back(rank);
-    group.rows.push_back(trained_parts(schedule_, replica, device));
+    group.rows.push_back(trained_parts(schedule_, replica, device, exchanges_));
     sites.push_back(scenario_.datacenter_of(rank));
   }
   for (const TrainedPart& each : group.rows.front()) {
     Part part;
     part.number = each.number;
-    part.steps = exchange_of(scenario_.train.compress.exchange, sites, each.number,
-                             sizes_of(each, device, schedule_.replicas, count_sites(sites)));
+    part.steps = steps_of(each, device, sites);
     part.sends.assign(part.steps.messages.size(), kNone<OpId>);
     part.receives = part.sends;
-    part.members.resize(group.members.size());
+    MemberOps member;
+    member.choices = member.answers = std::vector<OpId>(to_size(rounds_), kNone<OpId>);
+    part.members.assign(group.members.size(), member);
     group.parts.push_back(std::move(part));
   }
   groups_.push_back(std::move(group));
@@ -56,6 +63,16 @@ SetSizes PartLowering::sizes_of(const TrainedPart& part, DeviceId device, int re
   return {size(replicas), size(sites)};
 }
 
+SetExchangeSteps PartLowering::steps_of(const TrainedPart& part, DeviceId device,
+                                        const std::vector<DatacenterId>& sites) const {
+  const SetSizes of_method = sizes_of(part, device, schedule_.replicas, count_sites(sites));
+  std::vector<SetSizes> sizes(to_size(rounds_), of_method);
+  if (!exchanges_.sizes.empty() && !scenario_.train.message)
+    for (std::size_t round = 0; round < sizes.size(); ++round)
+      sizes[round].of_member = sizes[round].of_site = exchanges_.sizes[to_size(part.number)][round];
+  return exchanges_of(scenario_.train.compress.exchange, sites, part.number, sizes);
+}
+
 Duration PartLowering::cost(std::vector<Duration> PartCosts::*task, int number) const {
   const std::vector<Duration>& times = scenario_.train.costs.*task;
   if (times.empty()) return {};
@@ -71,7 +88,8 @@ std::size_t PartLowering::ops() const {
   std::size_t count = 0;
   for (const Group& group : groups_)
     for (const Part& part : group.parts)
-      count += 2 * part.sends.size() + part.steps.choices.size() + 6 * group.members.size();
+      count += 2 * part.sends.size() + part.steps.choices.size() +
+               (5 + to_size(rounds_)) * group.members.size();
   return count;
 }
 
@@ -111,6 +129,7 @@ void PartLowering::lay_out(Rank rank) {
       add_resource(named("workers"), ResourceKind::workers, scenario_.train.host_threads);
   if (!before.empty()) add_tasks(place, "host", workers, before);
   add_choices(place, workers);
+  add_answers(place, workers);
   add_tasks(place, "host:update", workers, after);
   if (has(&PartCosts::copy_in) || keeps_one_buffer())
     add_tasks(place, "in", add_resource(named("in"), ResourceKind::copy_engine),
@@ -120,9 +139,10 @@ void PartLowering::lay_out(Rank rank) {
 }
 
 void PartLowering::set_task(OpId id, TaskKind kind, Duration time, const TrainedPart& part,
-                            ResourceSetId held) {
+                            ResourceSetId held, int round) {
   Op& op = plan_.ops[index(id)];
-  set_block(op, {BlockKind::B, part.part, part.parts, part.chunk, MicrobatchId{0}});
+  // The round in the place of a microbatch: what tells tasks of a part on a lane apart.
+  set_block(op, {BlockKind::B, part.part, part.parts, part.chunk, MicrobatchId{round}});
   op.resources = held;
   op.duration = time;
   plan_.extras.tasks.push_back({id, kind});
@@ -152,25 +172,40 @@ void PartLowering::add_tasks(Place place, const std::string& name, ResourceId he
   }
 }
 
-/// A site's sum and choice: as long as a merge and a compression.
 void PartLowering::add_choices(Place place, ResourceId held) {
-  Group& group = groups_[place.group];
-  std::vector<std::size_t> mine;
+  const Group& group = groups_[place.group];
+  std::vector<std::pair<std::size_t, int>> mine;
   for (std::size_t p = 0; p < group.parts.size(); ++p)
     for (const SiteChoice& choice : group.parts[p].steps.choices)
-      if (choice.at == static_cast<std::int32_t>(place.member)) mine.push_back(p);
-  if (mine.empty()) return;
-  const LaneId lane = add_lane(plan_, "host:site", OpKind::compute, group.members[place.member],
-                               kNone<Rank>, mine.size());
+      if (choice.at == static_cast<std::int32_t>(place.member)) mine.emplace_back(p, choice.round);
+  add_sums(place, "host:site", held, &MemberOps::choices, mine);
+}
+
+void PartLowering::add_answers(Place place, ResourceId held) {
+  std::vector<std::pair<std::size_t, int>> all;
+  for (std::size_t p = 0; p < groups_[place.group].parts.size(); ++p)
+    for (int round = 1; round < rounds_; ++round) all.emplace_back(p, round);
+  add_sums(place, "host:answer", held, &MemberOps::answers, all);
+}
+
+/// As long as a merge and a compression.
+void PartLowering::add_sums(Place place, const char* name, ResourceId held,
+                            std::vector<OpId> MemberOps::*ops,
+                            const std::vector<std::pair<std::size_t, int>>& sums) {
+  if (sums.empty()) return;
+  Group& group = groups_[place.group];
+  const LaneId lane =
+      add_lane(plan_, name, OpKind::compute, group.members[place.member], kNone<Rank>, sums.size());
   plan_.lanes[index(lane)].serve = scenario_.train.serve;
   const ResourceSetId set = hold(held);
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const int number = group.parts[mine[i]].number;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto [p, round] = sums[i];
+    const int number = group.parts[p].number;
     const OpId id = op_at(plan_, lane, i);
-    group.parts[mine[i]].members[place.member].choice = id;
+    (group.parts[p].members[place.member].*ops)[to_size(round)] = id;
     set_task(id, TaskKind::compress,
              cost(&PartCosts::merge, number) + cost(&PartCosts::compress, number),
-             group.rows[place.member][mine[i]], set);
+             group.rows[place.member][p], set, round);
   }
 }
 

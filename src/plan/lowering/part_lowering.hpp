@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "base/result.hpp"
 #include "plan/network/network.hpp"
 #include "plan/parts/set_exchange.hpp"
@@ -26,16 +27,27 @@ struct TrainedPart {
   /// Positions in the row of its device: of the block that uses the weights first, and of the one
   /// that makes the last of their gradients.
   std::int32_t first_forward = -1, last_gradient = -1;
+  /// Iterations between an update and the F that waits for it; 0 in the middle of one.
+  int iterations_back = 1;
 };
 
-/// The parts of a device in the row of a replica, in the order of the model.
+/// The parts of a device in the row of a replica, in the order of the model. With fragments the
+/// blocks are those after which a part is exchanged, and before which its update is awaited.
 [[nodiscard]] std::vector<TrainedPart> trained_parts(const Schedule& schedule, ReplicaId replica,
-                                                     DeviceId device);
+                                                     DeviceId device,
+                                                     const PartExchanges& exchanges = {});
 
 /// Why the gradients of this schedule cannot be exchanged part by part; nullopt where they can, and
 /// for another GradientSync.
 [[nodiscard]] std::optional<Refusal> why_no_parts(const Schedule& schedule,
                                                   const Scenario& scenario);
+/// Why its parts cannot be exchanged so: sizes or fragments that are not of them.
+[[nodiscard]] std::optional<Refusal> why_no_exchanges(const Schedule& schedule,
+                                                      const PartExchanges& exchanges);
+
+/// As lower(), with exchanges that [train] does not say. Throws Error where there are none.
+[[nodiscard]] Plan lower_exchanges(const Schedule& schedule, const Scenario& scenario,
+                                   const PartExchanges& exchanges);
 
 /// Exchange and update of the parts of replicas that train together (GradientSync::compressed), as
 /// tasks and messages beside the blocks (docs/training.md). For each rank lay_out(), then one
@@ -45,11 +57,15 @@ struct TrainedPart {
 /// and `host`; sets travel; merge and optimize follow the last of them on `host:update`, copy_in on
 /// `in`. Tasks without a time are left out, but for `optimize`. F of iteration n waits for the
 /// update of iteration n - 1 - staleness, and its version is that of the newest. Lanes and links
-/// serve by (iteration, part), or by arrival.
+/// serve by (iteration, part), or by arrival. Of PartExchanges, a task on `host:answer` makes of
+/// each round but the last what is sent in the next, in the time of a merge and a compression;
+/// fragments are exchanged in the middle of an iteration, where F may wait for its own iteration's
+/// update.
 class PartLowering {
 public:
   /// All outlive this; the schedule is one that why_no_parts() says nothing about.
-  PartLowering(const Schedule& schedule, const Scenario& scenario, Plan& plan, Network& network);
+  PartLowering(const Schedule& schedule, const Scenario& scenario, const PartExchanges& exchanges,
+               Plan& plan, Network& network);
   /// Of all ranks.
   [[nodiscard]] std::size_t ops() const;
   /// Adds the lanes of a rank.
@@ -60,7 +76,7 @@ public:
 private:
   struct MemberOps {
     OpId copy_out = kNone<OpId>, gather = kNone<OpId>, compress = kNone<OpId>;
-    OpId choice = kNone<OpId>;  ///< SiteChoice
+    std::vector<OpId> choices, answers;  ///< by round: SiteChoice; what is sent then, but in 0
     OpId merge = kNone<OpId>, optimize = kNone<OpId>, copy_in = kNone<OpId>;
   };
   struct Part {
@@ -85,6 +101,8 @@ private:
   void add_group(DeviceId device, int tensor);
   [[nodiscard]] SetSizes sizes_of(const TrainedPart& part, DeviceId device, int replicas,
                                   int sites) const;
+  [[nodiscard]] SetExchangeSteps steps_of(const TrainedPart& part, DeviceId device,
+                                          const std::vector<DatacenterId>& sites) const;
   [[nodiscard]] Duration cost(std::vector<Duration> PartCosts::*task, int number) const;
   [[nodiscard]] bool has(std::vector<Duration> PartCosts::*task) const {
     return !(scenario_.train.costs.*task).empty();
@@ -99,24 +117,38 @@ private:
   void add_tasks(Place place, const std::string& name, ResourceId held,
                  const std::vector<TaskOf>& tasks);
   void add_choices(Place place, ResourceId held);
+  void add_answers(Place place, ResourceId held);
+  /// Tasks that sum and compress: parts of the group, and their rounds.
+  void add_sums(Place place, const char* name, ResourceId held, std::vector<OpId> MemberOps::*ops,
+                const std::vector<std::pair<std::size_t, int>>& sums);
   void add_messages(Place place, OpKind kind);
   void add_message_lane(Place place, OpKind kind, int hop, Rank peer,
                         const std::vector<PartMessage>& messages, bool holds);
   [[nodiscard]] ResourceSetId hold(ResourceId resource);
   ResourceId add_resource(std::string name, ResourceKind kind, int capacity = 1);
-  void set_task(OpId id, TaskKind kind, Duration time, const TrainedPart& part, ResourceSetId held);
+  void set_task(OpId id, TaskKind kind, Duration time, const TrainedPart& part, ResourceSetId held,
+                int round = 0);
 
   void fill_part(const Group& group, std::size_t p);
+  /// An op that sums what a member has and got in a round, its own site's choice where there is
+  /// one.
+  void wait_for_round(const Group& group, std::size_t p, std::size_t m, int round, OpId sum);
   void fill_update(const Group& group, std::size_t p, std::size_t m);
   void fill_forward(const Group& group, std::size_t p, std::size_t m);
   void fill_message(const Group& group, std::size_t p, std::size_t message);
   /// Makes the tasks before the exchange wait for each other; the op after which the member's own
   /// set can be sent.
   OpId fill_own_set(const Group& group, std::size_t p, std::size_t m);
+  /// The op after which the member can send what is its own in a round.
+  [[nodiscard]] OpId set_of(const Group& group, std::size_t p, std::size_t m, int round) const {
+    return round == 0 ? own_set_[p][m] : group.parts[p].members[m].answers[to_size(round)];
+  }
   [[nodiscard]] OpId block_at(const Group& group, std::size_t m, std::int32_t position) const;
 
   const Schedule& schedule_;
   const Scenario& scenario_;
+  PartExchanges exchanges_;
+  int rounds_;
   Plan& plan_;
   Network& network_;
   schedule::NetworkRoutes routes_;

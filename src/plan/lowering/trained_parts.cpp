@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -28,20 +29,36 @@ std::vector<int> parts_of_chunks(const Schedule& schedule) {
   return forward;
 }
 
+/// Between which microbatches a part is exchanged: the last that it has gradients of, and the first
+/// whose F meets the update, of the next iteration where that is beyond this one's.
+struct PartTurns {
+  int gives = std::numeric_limits<int>::max(), takes = 0;
+  int iterations_back = 1;
+};
+PartTurns turns_of(int part, int microbatches, const PartExchanges& exchanges) {
+  const int done = (part % exchanges.fragments + 1) * microbatches / exchanges.fragments;
+  if (done + exchanges.overlap < microbatches) return {done - 1, done + exchanges.overlap, 0};
+  PartTurns turns;  // of the last fragment, whatever is left of the iteration
+  if (done < microbatches) turns.gives = done - 1;
+  turns.takes = done + exchanges.overlap - microbatches;
+  return turns;
+}
+
 }  // namespace
 
-std::vector<TrainedPart> trained_parts(const Schedule& schedule, ReplicaId replica,
-                                       DeviceId device) {
+std::vector<TrainedPart> trained_parts(const Schedule& schedule, ReplicaId replica, DeviceId device,
+                                       const PartExchanges& exchanges) {
   const std::vector<int> parts = parts_of_chunks(schedule);
   std::vector<TrainedPart> all;
   std::map<std::pair<ChunkId, int>, std::size_t> place;
-  int number = 0;
+  int next = 0;
   for (const ChunkId chunk : schedule.chunk_ids()) {
-    for (int k = 0; k < parts[index(chunk)]; ++k, ++number) {
+    for (int k = 0; k < parts[index(chunk)]; ++k, ++next) {
       if (schedule.device_of_chunk[chunk] != device) continue;
       place[{chunk, k}] = all.size();
       all.push_back({chunk, static_cast<std::uint8_t>(k),
-                     static_cast<std::uint8_t>(parts[index(chunk)]), number, -1, -1});
+                     static_cast<std::uint8_t>(parts[index(chunk)]), next, -1, -1,
+                     turns_of(next, schedule.microbatches, exchanges).iterations_back});
     }
   }
   const auto row = schedule.row(replica, device);
@@ -49,8 +66,11 @@ std::vector<TrainedPart> trained_parts(const Schedule& schedule, ReplicaId repli
     const int k = parts[index(row[i].chunk)] == 1 ? 0 : row[i].part;
     TrainedPart& part = all[place.at({row[i].chunk, k})];
     const auto position = static_cast<std::int32_t>(i);
-    if (row[i].kind == BlockKind::F && part.first_forward < 0) part.first_forward = position;
-    if (makes_gradients(row[i])) part.last_gradient = position;
+    const PartTurns turns = turns_of(part.number, schedule.microbatches, exchanges);
+    const int microbatch = number(row[i].microbatch);
+    if (row[i].kind == BlockKind::F && part.first_forward < 0 && microbatch >= turns.takes)
+      part.first_forward = position;
+    if (makes_gradients(row[i]) && microbatch <= turns.gives) part.last_gradient = position;
   }
   return all;
 }
@@ -84,6 +104,31 @@ std::optional<Refusal> why_no_parts(const Schedule& schedule, const Scenario& sc
           "for all.",
           kPartCostNames[i], given, schedule.name, parts);
   }
+  return std::nullopt;
+}
+
+std::optional<Refusal> why_no_exchanges(const Schedule& schedule, const PartExchanges& exchanges) {
+  int parts = 0;
+  for (const int of_chunk : parts_of_chunks(schedule)) parts += of_chunk;
+  if (!exchanges.sizes.empty() && std::ssize(exchanges.sizes) != parts)
+    return refused("sizes of {} parts are given, and schedule {} has {}. Give one for each.",
+                   exchanges.sizes.size(), schedule.name, parts);
+  if (exchanges.fragments < 1 || exchanges.fragments > parts)
+    return refused(
+        "{} fragments of the {} parts of schedule {} (each fragment has a part at least). Give "
+        "fewer, or more parts ([train] parts).",
+        exchanges.fragments, parts, schedule.name);
+  if (schedule.microbatches % exchanges.fragments != 0)
+    return refused(
+        "{} fragments and {} microbatches (fragments are exchanged as many microbatches after each "
+        "other). Give a number of fragments that divides them.",
+        exchanges.fragments, schedule.microbatches);
+  if (exchanges.overlap < 0 || exchanges.overlap >= schedule.microbatches / exchanges.fragments)
+    return refused(
+        "an update comes {} microbatches after its exchange, the next fragment's exchange {} after "
+        "it (one is over before the next begins). Give an overlap from 0 to {}.",
+        exchanges.overlap, schedule.microbatches / exchanges.fragments,
+        schedule.microbatches / exchanges.fragments - 1);
   return std::nullopt;
 }
 

@@ -1,6 +1,8 @@
 #include "plan/parts/set_exchange.hpp"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/index.hpp"
 
@@ -105,6 +107,30 @@ SetExchangeSteps exchange_of(SetExchange exchange, const std::vector<DatacenterI
     case SetExchange::sites: return ThroughSites{sites, part, sizes}.run();
   }
   return {};
+}
+
+SetExchangeSteps exchanges_of(SetExchange exchange, const std::vector<DatacenterId>& sites,
+                              int part, std::span<const SetSizes> sizes) {
+  SetExchangeSteps all;
+  std::int32_t hops = 0;
+  for (std::int32_t round = 0; round < std::ssize(sizes); ++round) {
+    SetExchangeSteps steps = exchange_of(exchange, sites, part, sizes[to_size(round)]);
+    const auto before = static_cast<std::int32_t>(all.messages.size());
+    const std::int32_t first_hop = hops;
+    for (SetMessage& message : steps.messages) {
+      message.round = round;
+      message.hop += first_hop;
+      if (message.brought_by >= 0) message.brought_by += before;
+      hops = std::max(hops, message.hop + 1);
+      all.messages.push_back(message);
+    }
+    for (SiteChoice& choice : steps.choices) {
+      choice.round = round;
+      for (std::int32_t& input : choice.inputs) input += before;
+      all.choices.push_back(std::move(choice));
+    }
+  }
+  return all;
 }
 
 }  // namespace longhaul::plan

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -19,18 +20,20 @@ struct SetMessage {
   std::int32_t brought_by = -1;
   bool of_site = false;
   Bytes size;
+  std::int32_t round = 0;  ///< of several exchanges that follow each other
 };
 
 /// Member `at` sums the sets of its site, its own and those of `inputs`, and chooses anew.
 struct SiteChoice {
   std::int32_t at = 0;
   std::vector<std::int32_t> inputs;  ///< messages
+  std::int32_t round = 0;
 };
 
 /// How the members of a group exchange the sets of one part.
 struct SetExchangeSteps {
   std::vector<SetMessage> messages;  ///< each after the one that brought its set
-  std::vector<SiteChoice> choices;   ///< one at most of each member
+  std::vector<SiteChoice> choices;   ///< one at most of each member and round
 };
 
 /// Sizes of a member's set and of a site's.
@@ -44,7 +47,30 @@ struct SetSizes {
                                            const std::vector<DatacenterId>& sites, int part,
                                            const SetSizes& sizes);
 
+/// The same as often as there are sizes, one round after the other: what a member sends in a round
+/// it makes of all that it got in the one before. Hops go on from round to round.
+[[nodiscard]] SetExchangeSteps exchanges_of(SetExchange exchange,
+                                            const std::vector<DatacenterId>& sites, int part,
+                                            std::span<const SetSizes> sizes);
+
 /// How many sites there are.
 [[nodiscard]] int count_sites(const std::vector<DatacenterId>& sites);
+
+/// What is exchanged of the parts of a model in an iteration of M microbatches, where that is not
+/// one set of [train.compress] of each after its last gradient.
+struct PartExchanges {
+  /// Bytes that a member sends of a part, by its number in the model and then by round; of each
+  /// part as many rounds. Empty: one, as large as [train] says.
+  std::vector<std::vector<Bytes>> sizes;
+  /// Part k is of fragment f = k mod `fragments`, which is exchanged after microbatch
+  /// (f + 1) M / `fragments`. 1: all parts are after the last.
+  int fragments = 1;
+  /// Microbatches that begin between a fragment's exchange and the F that waits for its update.
+  int overlap = 0;
+
+  [[nodiscard]] int rounds() const {
+    return sizes.empty() ? 1 : static_cast<int>(sizes.front().size());
+  }
+};
 
 }  // namespace longhaul::plan

@@ -102,6 +102,37 @@ TEST(Stella, SendsSetsOverTheWan) {
   EXPECT_EQ(wan("sites"), Bytes{1000});
 }
 
+std::vector<double> starts_of(const Scenario& scenario, const plan::PartExchanges& exchanges) {
+  const Plan plan =
+      plan::lower_exchanges(schedule::generate("stella", scenario), scenario, exchanges);
+  std::vector<double> all;
+  for (const Duration start : report::stream_report(plan, scenario, 3).iteration_start)
+    all.push_back(static_cast<double>(start.count()) / 1e6);
+  return all;
+}
+
+// Sets of part 2 are ready at 50 ms, of part 1 at 70, of part 0 at 90; answers 25 ms after their
+// sending begins. The link serves part 2, 1, 0, then answers of 1, of 0 (130 to 150 ms), of 2.
+TEST(Stella, RoundsFollowEachOther) {
+  plan::PartExchanges twice;
+  twice.sizes.assign(3, {Bytes{25'000'000}, Bytes{25'000'000}});
+  EXPECT_THAT(starts_of(exchanging(), twice), ElementsAre(0, 155, 310));
+  twice.sizes.resize(1);
+  EXPECT_THAT(starts_of(exchanging({"train.parts=1"}), twice), ElementsAre(0, 140, 280));
+}
+
+// A microbatch takes 90 ms. Part 0 is sent at 180 ms, part 1 30 ms before the end of the iteration:
+// with an overlap of a microbatch no F waits for either.
+TEST(Stella, FragmentsAreExchangedInTheMiddle) {
+  const std::string four = "parallel.microbatches=4", parts = "train.parts=2";
+  plan::PartExchanges fragments;
+  fragments.fragments = 2;
+  EXPECT_THAT(starts_of(exchanging({four, parts}), fragments), ElementsAre(0, 385, 770));
+  EXPECT_THAT(starts_of(exchanging({four, parts, kSlow}), fragments), ElementsAre(0, 405, 810));
+  fragments.overlap = 1;
+  EXPECT_THAT(starts_of(exchanging({four, parts, kSlow}), fragments), ElementsAre(0, 360, 720));
+}
+
 TEST(Stella, TasksTakeTheirTime) {
   // Out 1, compress 2, merge 3, optimize 4, in 5 ms: part 0, last, comes 15 ms later.
   const std::vector<std::string> set{"train.costs.copy_out=1ms", "train.costs.gather=0ms",

@@ -78,6 +78,38 @@ TEST(SetExchange, AllHaveAllSetsInTheEnd) {
   }
 }
 
+/// Each round is an exchange of its own size, and what it brings comes from it alone.
+TEST(SetExchange, FollowEachOtherInRounds) {
+  const auto sites = sites_of({3, 2});
+  const std::vector<SetSizes> sizes{{Bytes{100}, Bytes{200}}, {Bytes{10}, Bytes{20}}};
+  for (const SetExchange exchange : every<SetExchange>()) {
+    SCOPED_TRACE(to_string(exchange));
+    const SetExchangeSteps steps = exchanges_of(exchange, sites, 1, sizes);
+    std::set<std::tuple<int, int, int>> names;
+    for (std::int32_t round = 0; round < 2; ++round) {
+      const SetExchangeSteps alone = exchange_of(exchange, sites, 1, sizes[to_size(round)]);
+      const std::size_t before = to_size(round) * alone.messages.size();
+      ASSERT_EQ(steps.messages.size(), 2 * alone.messages.size());
+      for (std::size_t i = 0; i < alone.messages.size(); ++i) {
+        const SetMessage &message = steps.messages[before + i], &expected = alone.messages[i];
+        EXPECT_EQ(message.round, round);
+        EXPECT_EQ(message.size, expected.size);
+        EXPECT_EQ(message.from, expected.from);
+        EXPECT_EQ(message.to, expected.to);
+        EXPECT_EQ(message.brought_by,
+                  expected.brought_by < 0 ? -1 : expected.brought_by + static_cast<int>(before));
+        EXPECT_TRUE(names.insert({message.from, message.to, message.hop}).second);
+      }
+      for (std::size_t i = 0; i < alone.choices.size(); ++i) {
+        const SiteChoice& choice = steps.choices[to_size(round) * alone.choices.size() + i];
+        EXPECT_EQ(choice.round, round);
+        for (const std::int32_t input : choice.inputs)
+          EXPECT_EQ(steps.messages[to_size(input)].to, choice.at);
+      }
+    }
+  }
+}
+
 TEST(SetExchange, MembersOfASiteChooseInTurn) {
   const auto sites = sites_of({2, 3});
   std::set<int> choosers;
