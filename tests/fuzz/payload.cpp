@@ -26,12 +26,21 @@ void expect_a_set(const compress::SparseSet& set) {
   LONGHAUL_ASSERT(numbers == set.values.size(), "{} values of {}", set.values.size(), numbers);
 }
 
-/// Of one bit a number or two; what was read is written as it came, or as a set with the same.
+/// Of one bit a number, two or four; what was read is written as it came, or as a set with the
+/// same.
 void payload_of_bits(std::span<const std::byte> data) {
   try {
     if (data[1] == std::byte{'B'}) {
       const auto again = compress::encode_one_bit(compress::decode_one_bit(data, {kSender}));
       LONGHAUL_ASSERT(std::ranges::equal(again, data), "{} bytes", again.size());
+      return;
+    }
+    if (data[1] == std::byte{'F'}) {
+      const std::vector<float> numbers = compress::decode_four_bits(data, {kSender});
+      const auto again =
+          compress::encode_four_bits(numbers);  // a stranger's steps need not be ours
+      LONGHAUL_ASSERT(compress::decode_four_bits(again, {kSender}).size() == numbers.size(),
+                      "{} numbers", numbers.size());
       return;
     }
     const compress::SparseSet set = compress::decode_two_bits(data, {kSender});
@@ -52,7 +61,8 @@ void payload(std::string_view bytes) {
   } catch (const Error& error) {
     expect_refusal(error, kSender);
   }
-  if (data.size() > 1 && (data[1] == std::byte{'B'} || data[1] == std::byte{'Q'}))
+  if (data.size() > 1 &&
+      (data[1] == std::byte{'B'} || data[1] == std::byte{'Q'} || data[1] == std::byte{'F'}))
     return payload_of_bits(data);
   compress::SparseSet set;
   try {

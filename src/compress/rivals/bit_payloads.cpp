@@ -166,6 +166,42 @@ SparseSet decode_two_bits(std::span<const std::byte> payload, const Expected& ex
   return set;
 }
 
+std::vector<std::byte> encode_four_bits(std::span<const float> numbers) {
+  std::vector<std::byte> payload = begun_with('F');
+  put_word(payload, static_cast<std::uint32_t>(numbers.size()));
+  std::vector<float> steps;
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kInt4Group) {
+    steps.push_back(
+        int4_step(numbers.subspan(begin, std::min(kInt4Group, numbers.size() - begin))));
+    put_word(payload, steps.back());
+  }
+  const std::size_t codes = payload.size();
+  payload.resize(codes + (numbers.size() + 1) / 2);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto code = static_cast<unsigned>(int4_steps(numbers[i], steps[i / kInt4Group]) + 8);
+    payload[codes + i / 2] |= static_cast<std::byte>(code << (i % 2 * 4));
+  }
+  return payload;
+}
+
+std::vector<float> decode_four_bits(std::span<const std::byte> payload, const Expected& expected) {
+  constexpr float kMostSteps = 7;
+  const std::size_t count = count_in(payload, expected, 'F', kFourBitHeader);
+  if (payload.size() != four_bit_bytes(count))
+    refuse_bits(expected, "a payload of {} bytes is not one of {} numbers", payload.size(), count);
+  const auto codes = payload.last((count + 1) / 2);
+  check_left_over(codes, 4 * count, expected);
+  std::vector<float> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float step = magnitude_at(payload, kFourBitHeader + 4 * (i / kInt4Group), expected);
+    const unsigned code = std::to_integer<unsigned>(codes[i / 2]) >> (i % 2 * 4) & 15U;
+    if (code == 0 || !std::isfinite(kMostSteps * step))
+      refuse_bits(expected, "number {} is {} of the steps {}", i, static_cast<int>(code) - 8, step);
+    numbers[i] = static_cast<float>(static_cast<int>(code) - 8) * step;
+  }
+  return numbers;
+}
+
 double expected_gap_bytes(double keep) {
   double bytes = 1;
   for (const double longest : {128.0, 16'384.0, 2'097'152.0, 268'435'456.0})

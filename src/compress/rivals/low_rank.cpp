@@ -37,10 +37,12 @@ void make_orthonormal(std::span<float> matrix, std::size_t rows, std::size_t col
   }
 }
 
-PowerSgd::PowerSgd(std::size_t rows, std::size_t columns, std::size_t rank, std::uint64_t seed)
+PowerSgd::PowerSgd(std::size_t rows, std::size_t columns, std::size_t rank, std::uint64_t seed,
+                   float share)
     : rows_{rows},
       columns_{columns},
       rank_{std::min({rank, rows, columns})},
+      share_{share},
       sum_(rows * columns),
       q_(columns * rank_),
       random_{seed} {
@@ -83,11 +85,20 @@ std::vector<float> PowerSgd::decoded(std::vector<float> mean_q) {
       float& number = product[row * columns_ + column];
       for (std::size_t k = 0; k < rank_; ++k)
         number += p_[row * rank_ + k] * q_[column * rank_ + k];
-      sum_[row * columns_ + column] -= number;
+      sum_[row * columns_ + column] -= share_ * number;
     }
   for (std::size_t k = 0; k < rank_; ++k)
     if (column_product(q_, rank_, k, k) == 0) refill(k);
   return product;
+}
+
+void PowerSgd::restore(State state) {
+  if (state.residual.size() != sum_.size() || state.q.size() != q_.size())
+    fail("powersgd: what is kept has {} and {} numbers instead of {} and {}. Begin anew.",
+         state.residual.size(), state.q.size(), sum_.size(), q_.size());
+  sum_ = std::move(state.residual);
+  q_ = std::move(state.q);
+  random_ = state.random;
 }
 
 }  // namespace longhaul::compress

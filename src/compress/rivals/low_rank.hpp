@@ -16,11 +16,19 @@ namespace longhaul::compress {
 ///     auto q = mean_of_all(power.answer(p));
 ///     power.decoded(q);  // the mean gradient, of rank R; exact where it has no higher one
 ///
-/// What travels: (rows + columns) rank numbers.
+/// What travels: (rows + columns) rank numbers. Where gradients are shares of the mean, each of
+/// `share`, they are summed instead, and a replica leaves its share less than `share` of the sum.
 class PowerSgd {
 public:
+  /// Between two iterations; P is of the iteration under way.
+  struct State {
+    std::vector<float> residual, q;
+    Random random{0};  ///< where the next column is drawn from
+  };
+
   /// Row-major. Every replica takes the same seed. Throws Error where rank is below 1.
-  PowerSgd(std::size_t rows, std::size_t columns, std::size_t rank, std::uint64_t seed);
+  PowerSgd(std::size_t rows, std::size_t columns, std::size_t rank, std::uint64_t seed,
+           float share = 1);
 
   /// P = M Q, rows x rank, of M = gradient + what was left.
   [[nodiscard]] std::vector<float> project(std::span<const float> gradient);
@@ -31,6 +39,12 @@ public:
 
   [[nodiscard]] const std::vector<float>& residual() const { return sum_; }
   [[nodiscard]] std::size_t numbers_sent() const { return (rows_ + columns_) * rank_; }
+  [[nodiscard]] std::size_t numbers_of_p() const { return rows_ * rank_; }
+  [[nodiscard]] std::size_t numbers_of_q() const { return columns_ * rank_; }
+
+  [[nodiscard]] State state() const { return {sum_, q_, random_}; }
+  /// Of one that was made the same. Throws Error where it was not.
+  void restore(State state);
 
 private:
   /// Draws column k of Q: of all at first, later of those that what was sent did not span, which
@@ -38,6 +52,7 @@ private:
   void refill(std::size_t k);
 
   std::size_t rows_, columns_, rank_;
+  float share_;
   std::vector<float> sum_;  ///< M; between iterations the residual
   std::vector<float> p_, q_;
   Random random_;

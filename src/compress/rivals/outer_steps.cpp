@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.hpp"
 #include "compress/select/sparsifier.hpp"
 
 namespace longhaul::compress {
+namespace {
+
+constexpr float kMostInt4 = 7;
+
+}  // namespace
 
 OuterSteps::OuterSteps(const OuterSettings& settings, std::span<const float> weights)
     : settings_{settings},
@@ -68,15 +74,29 @@ void OuterSteps::merge(int fragment, std::span<const float> mean, std::span<floa
   }
 }
 
+void OuterSteps::set_momenta(std::vector<float> momenta) {
+  if (momenta.size() != momenta_.size())
+    fail("an outer momentum of {} numbers is kept, of {}. Begin anew.", momenta.size(),
+         momenta_.size());
+  momenta_ = std::move(momenta);
+}
+
+float int4_step(std::span<const float> group) {
+  float largest = 0;
+  for (const float number : group) largest = std::max(largest, std::fabs(number));
+  return largest / kMostInt4;
+}
+
+int int4_steps(float number, float step) {
+  if (step <= 0) return 0;
+  return static_cast<int>(std::clamp(std::nearbyint(number / step), -kMostInt4, kMostInt4));
+}
+
 void round_to_int4(std::span<float> numbers) {
-  constexpr std::size_t kGroup = 128;
-  constexpr float kMost = 7;
-  for (std::size_t begin = 0; begin < numbers.size(); begin += kGroup) {
-    const auto group = numbers.subspan(begin, std::min(kGroup, numbers.size() - begin));
-    float largest = 0;
-    for (const float number : group) largest = std::max(largest, std::fabs(number));
-    const float scale = largest / kMost;
-    for (float& number : group) number = scale > 0 ? std::nearbyint(number / scale) * scale : 0;
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kInt4Group) {
+    const auto group = numbers.subspan(begin, std::min(kInt4Group, numbers.size() - begin));
+    const float step = int4_step(group);
+    for (float& number : group) number = static_cast<float>(int4_steps(number, step)) * step;
   }
 }
 

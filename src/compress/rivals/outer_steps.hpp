@@ -51,6 +51,9 @@ public:
   /// The outer step with the mean of all replicas' outer gradients.
   void merge(int fragment, std::span<const float> mean, std::span<float> weights);
   [[nodiscard]] const std::vector<float>& anchor() const { return anchor_; }
+  /// The outer momentum, for a checkpoint: with the anchor, all that is remembered.
+  [[nodiscard]] const std::vector<float>& momenta() const { return momenta_; }
+  void set_momenta(std::vector<float> momenta);
 
 private:
   OuterSettings settings_;
@@ -60,6 +63,10 @@ private:
 /// Makes of numbers whole multiples, up to 7, of their largest magnitude over 7, for each 128 of
 /// them.
 void round_to_int4(std::span<float> numbers);
+/// Of such a group of numbers the step, 0 of nothing, and how many of them a number is.
+inline constexpr std::size_t kInt4Group = 128;
+[[nodiscard]] float int4_step(std::span<const float> group);
+[[nodiscard]] int int4_steps(float number, float step);
 
 /// One replica's side of SparseLoCo (Sarfi et al. 2025): the largest numbers of the outer gradient
 /// and of what earlier ones left, which decays instead of an outer momentum; 2 bits each.

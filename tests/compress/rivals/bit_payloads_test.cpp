@@ -96,6 +96,45 @@ TEST(BitPayloads, TakeNothingOfTwoBitsOnTrust) {
   EXPECT_THAT(refusal(longer, false), HasSubstr("means nothing"));
 }
 
+TEST(BitPayloads, SayWhatFourBitsSay) {
+  for (const std::size_t count : {1U, 2U, 127U, 128U, 129U, 1000U}) {
+    std::vector<float> numbers = normal_numbers(count, count);
+    numbers.front() = 0;
+    const std::vector<std::byte> payload = encode_four_bits(numbers);
+    EXPECT_EQ(payload.size(), 8 + (count + 127) / 128 * 4 + (count + 1) / 2);
+    EXPECT_EQ(payload.size(), four_bit_bytes(count));
+    round_to_int4(numbers);
+    EXPECT_EQ(decode_four_bits(payload, {"here", static_cast<std::int64_t>(count)}), numbers);
+  }
+  const std::vector<float> tiny{1e-45F, -1e-44F, 4e-45F};  // steps of which there is none
+  for (const float number : decode_four_bits(encode_four_bits(tiny), {"here", 3}))
+    EXPECT_LE(std::fabs(number), 1e-44F);
+}
+
+TEST(BitPayloads, TakeNothingOfFourBitsOnTrust) {
+  const auto why = [](const std::vector<std::byte>& payload) -> std::string {
+    try {
+      (void)decode_four_bits(payload, {"rank 3", 131});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  const std::vector<std::byte> good = encode_four_bits(normal_numbers(131, 1));
+  EXPECT_EQ(why(good), "taken");
+  EXPECT_THAT(why({good.begin(), good.end() - 1}), HasSubstr("is not one of 131"));
+  EXPECT_THAT(why({good.begin(), good.begin() + 7}), HasSubstr("first words"));
+  EXPECT_THAT(why(with_word(good, 4, 132U)), HasSubstr("132 numbers instead"));
+  EXPECT_THAT(why(with_word(good, 8, -1.0F)), HasSubstr("is no magnitude"));
+  EXPECT_THAT(why(with_word(good, 12, 3e38F)), HasSubstr("of the steps"));
+  EXPECT_THAT(why(encode_two_bits(far_apart())), HasSubstr("does not begin with LF"));
+  std::vector<std::byte> other = good;
+  other.back() |= std::byte{0x10};
+  EXPECT_THAT(why(other), HasSubstr("means nothing"));
+  other.back() = std::byte{0};
+  EXPECT_THAT(why(other), HasSubstr("number 130 is -8"));
+}
+
 TEST(BitPayloads, TakeTheBytesThatAreExpected) {
   for (const double keep : {0.3, 0.01, 0.001}) {
     SparseOuterGradient outer{keep, 1, 200'000};
