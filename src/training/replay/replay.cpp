@@ -11,6 +11,8 @@
 #include "base/kept_share.hpp"
 #include "nn/layers/chunk.hpp"
 #include "training/replay/replay_exchange.hpp"
+#include "training/replay/replay_local.hpp"
+#include "training/replay/replay_low_rank.hpp"
 
 namespace longhaul::training {
 namespace {
@@ -31,6 +33,14 @@ void check_replay(const ReplayInput& input) {
     fail("block is {} (numbers that are kept together). Give 1, 2, 4, 8 or 16.",
          input.compress.block);
   check(input.step);
+  if (input.rank > 0 && input.staleness > 0)
+    fail("staleness is {} (factors are of the sum that waits). Give 0.", input.staleness);
+  if (!input.local) return;
+  const ReplayLocalSteps& local = *input.local;
+  if (local.fragments < 1 || input.microbatches % local.fragments != 0 || local.overlap < 0 ||
+      local.overlap >= input.microbatches / local.fragments)
+    fail("{} fragments of {} steps, mixed in {} later. Let one be over before the next begins.",
+         local.fragments, input.microbatches, local.overlap);
 }
 
 void check_parts(std::span<const ReplayPart> parts, std::size_t count) {
@@ -75,6 +85,7 @@ private:
   [[nodiscard]] const std::vector<float>& weights_after(int update, int iteration) const;
   void update(int iteration, int part, std::span<float> weights);
   [[nodiscard]] std::vector<std::vector<float>> residuals() const;
+  void add_low_rank(const ReplayPart& part);
 
   nn::TensorOps& math_;
   const ReplayInput& input_;
@@ -82,7 +93,8 @@ private:
   std::vector<std::unique_ptr<nn::Chunk>> models_;  ///< of each replica
   std::vector<std::vector<float>> gradients_;       ///< [replica][number], of this iteration
   std::deque<std::vector<float>> versions_;         ///< weights after the last updates; newest last
-  std::vector<ReplayExchange> exchanges_;           ///< of each part
+  std::vector<ReplayExchange> exchanges_;           ///< of each part, or
+  std::vector<ReplayLowRank> low_rank_;             ///< where the input has a rank
   std::vector<ReplayStepper> steppers_;             ///< of each part
   ReplayMass mass_;
   std::size_t held_;  ///< versions: with one buffer twice as old ones are used
@@ -90,7 +102,7 @@ private:
 
 ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
     : math_{math},
-      input_{(check_replay(input), input)},
+      input_{input},
       memory_{math, 0},
       held_{std::max(kVersionsHeld, 2 * to_size(input.staleness) + 3)} {
   const double sequences = std::accumulate(input.batches.begin(), input.batches.end(), 0.0);
@@ -109,10 +121,26 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
   gradients_.assign(models_.size(), std::vector<float>(first.count));
   mass_ = {std::vector<double>(first.count), std::vector<double>(first.count)};
   for (const ReplayPart& part : input.parts) {
+    if (input.rank > 0) add_low_rank(part);
     exchanges_.emplace_back(input.compress, input.site_of_replica,
                             static_cast<int>(exchanges_.size()), part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
+}
+
+/// Parts are of whole tensors.
+void ReplayRun::add_low_rank(const ReplayPart& part) {
+  std::vector<nn::ParameterPlace> tensors;
+  for (nn::ParameterPlace tensor :
+       nn::parameter_places(input_.shape, {0, input_.shape.layers}).places) {
+    if (tensor.first < part.first || tensor.first >= part.first + part.count) continue;
+    tensor.first -= part.first;
+    tensors.push_back(std::move(tensor));
+  }
+  const bool through_sites =
+      input_.compress.exchange == SetExchange::sites && input_.batches.size() > 1;
+  low_rank_.emplace_back(input_.rank, tensors, input_.site_of_replica, through_sites,
+                         static_cast<int>(low_rank_.size()), part.count);
 }
 
 Replayed ReplayRun::run() {
@@ -132,7 +160,7 @@ Replayed ReplayRun::run() {
   found.weights = versions_.back();
   for (ReplayExchange& exchange : exchanges_) exchange.finish();
   found.residuals = residuals();
-  if (input_.compress.feedback && is_sparse(input_.compress.method))
+  if (input_.rank > 0 || (input_.compress.feedback && is_sparse(input_.compress.method)))
     found.lost_relative = mass_.lost(found.residuals);
   return found;
 }
@@ -193,7 +221,8 @@ void ReplayRun::update(int iteration, int part, std::span<float> weights) {
   SentSet sent;
   if (input_.sent)
     sent = [&](ReplicaId replica, ReplaySet& set) { input_.sent(iteration, replica, part, set); };
-  const ReplaySet sum = exchanges_[to_size(part)].run(gradients, sent);
+  const ReplaySet sum = input_.rank > 0 ? low_rank_[to_size(part)].run(gradients)
+                                        : exchanges_[to_size(part)].run(gradients, sent);
   for (std::size_t i = 0; i < place.count; ++i) {
     mass_.sent[place.first + i] += static_cast<double>(sum.numbers[i]);
     for (const std::span<const float> gradient : gradients)
@@ -206,8 +235,9 @@ std::vector<std::vector<float>> ReplayRun::residuals() const {
   std::vector<std::vector<float>> all(models_.size());
   for (const ReplicaId replica : ids<ReplicaId>(replicas())) {
     std::vector<float>& whole = all[index(replica)];
-    for (const ReplayExchange& exchange : exchanges_) {
-      const std::span<const float> part = exchange.residual(replica);
+    for (std::size_t k = 0; k < exchanges_.size(); ++k) {
+      const std::span<const float> part =
+          input_.rank > 0 ? low_rank_[k].residual(index(replica)) : exchanges_[k].residual(replica);
       whole.insert(whole.end(), part.begin(), part.end());
     }
   }
@@ -217,6 +247,8 @@ std::vector<std::vector<float>> ReplayRun::residuals() const {
 }  // namespace
 
 Replayed replay(nn::TensorOps& math, const ReplayInput& input) {
+  check_replay(input);
+  if (input.local) return ReplayLocal{math, input}.run();
   return ReplayRun{math, input}.run();
 }
 

@@ -21,6 +21,15 @@ struct ReplayPart {
   std::size_t first = 0, count = 0;
 };
 
+/// Streaming DiLoCo: every microbatch is a step of each replica alone, with StepRule.
+struct ReplayLocalSteps {
+  float outer_rate = 0.7F, momentum = 0.9F;
+  int fragments = 1;    ///< part k is of fragment k mod fragments
+  int overlap = 0;      ///< steps between a fragment's exchange and its update
+  float mixing = 0.5F;  ///< where overlap is above 0: share of its own weights that a replica keeps
+  bool rounds = true;   ///< outer gradients to 4 bits
+};
+
 /// A run to be computed again: docs/training.md, "What an iteration computes".
 struct ReplayInput {
   nn::ModelShape shape;              ///< its batch is ignored: see `batches`
@@ -31,6 +40,8 @@ struct ReplayInput {
   nn::TextSource text;               ///< of as many sequences as the replica's microbatch has
   std::vector<ReplayPart> parts;     ///< in the order of the model; they cover all numbers
   GradientCompression compress;
+  int rank = 0;  ///< of PowerSGD; 0: `compress` says how parts are exchanged
+  std::optional<ReplayLocalSteps> local{};
   StepRule step;
   int staleness = 0;   ///< iterations that what a site leaves waits for
   double targets = 0;  ///< numbers that an iteration predicts; 0: all its tokens

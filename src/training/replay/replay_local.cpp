@@ -1,0 +1,144 @@
+#include "training/replay/replay_local.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+
+namespace longhaul::training {
+namespace {
+
+constexpr std::size_t kReplayFourBitGroup = 128;
+constexpr float kReplayMostFourBits = 7;
+
+}  // namespace
+
+void round_to_fifteen(std::span<float> numbers) {
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kReplayFourBitGroup) {
+    const std::size_t end = std::min(numbers.size(), begin + kReplayFourBitGroup);
+    float largest = 0;
+    for (std::size_t i = begin; i < end; ++i) largest = std::max(largest, std::abs(numbers[i]));
+    const float step = largest / kReplayMostFourBits;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (step == 0) {
+        numbers[i] = 0;
+        continue;
+      }
+      const float whole = std::nearbyint(numbers[i] / step);
+      numbers[i] = std::clamp(whole, -kReplayMostFourBits, kReplayMostFourBits) * step;
+    }
+  }
+}
+
+ReplayLocal::ReplayLocal(nn::TensorOps& math, const ReplayInput& input)
+    : math_{math}, input_{input}, local_{*input.local}, memory_{math, 0} {
+  const double sequences =
+      std::accumulate(input.batches.begin(), input.batches.end(), 0.0) * input.microbatches;
+  const double targets = input.targets > 0 ? input.targets : input.shape.sequence * sequences;
+  for (const int batch : input.batches) {
+    nn::ModelShape shape = input.shape;
+    shape.batch = batch;
+    auto model = std::make_unique<nn::Chunk>(math, memory_, shape, nn::LayerRange{0, shape.layers},
+                                             nn::Recompute::off, input.seed);
+    const double own = targets / sequences * batch;
+    model->set_loss_scale(static_cast<float>(1 / own));
+    std::vector<float> weights(model->all_masters().count);
+    math.copy_out(model->all_masters(), weights);
+    global_ = weights;
+    const ReplayStepper stepper{input.step, weights.size()};
+    replicas_.push_back({std::move(model), stepper, std::move(weights), own / targets});
+  }
+  momenta_.resize(global_.size());
+}
+
+Replayed ReplayLocal::run() {
+  Replayed found;
+  int steps = 0;
+  for (int iteration = 0; iteration < input_.iterations; ++iteration) {
+    for (Alone& replica : replicas_) replica.model->begin_iteration();
+    for (MicrobatchId microbatch{}; microbatch < input_.microbatches; ++microbatch) {
+      for (const ReplicaId id : ids<ReplicaId>(static_cast<int>(replicas_.size())))
+        step(replicas_[index(id)], id, iteration, microbatch);
+      ++steps;
+      for_parts_of(due(steps), &ReplayLocal::exchange);
+      for_parts_of(due(steps - local_.overlap), &ReplayLocal::mix);
+    }
+    double loss = 0;
+    for (const Alone& replica : replicas_)
+      loss += static_cast<double>(replica.model->loss()) * replica.loss_share;
+    found.loss.push_back(loss);
+    if (input_.after) input_.after(iteration, global_);
+  }
+  found.weights = global_;
+  found.residuals.assign(replicas_.size(), std::vector<float>(global_.size()));
+  return found;
+}
+
+void ReplayLocal::step(Alone& replica, ReplicaId id, int iteration, MicrobatchId microbatch) {
+  nn::Chunk& model = *replica.model;
+  math_.copy_in(replica.weights, model.all_masters());
+  if (model.all_masters().data != model.all_weights().data)
+    math_.copy(model.all_masters(), model.all_weights());
+  math_.zero(model.all_gradients());
+  const nn::MicrobatchText text = input_.text(iteration, id, microbatch);
+  model.set_tokens(microbatch, text.tokens);
+  model.set_targets(microbatch, text.targets);
+  static_cast<void>(model.forward(microbatch, {}, {}));
+  static_cast<void>(model.backward(microbatch, {}, {}));
+  ReplaySet gradient{replica.weights.size()};
+  math_.copy_out(model.all_gradients(), gradient.numbers);
+  std::ranges::fill(gradient.has, std::uint8_t{1});
+  for (const float number : gradient.numbers)
+    if (!std::isfinite(number))
+      fail(
+          "a gradient of replica {} in iteration {}, microbatch {} is {} (no finite number). Take "
+          "a smaller learning rate.",
+          id, iteration, microbatch, number);
+  replica.stepper.step(replica.weights, gradient);
+}
+
+int ReplayLocal::due(int steps) const {
+  const int between = input_.microbatches / local_.fragments;
+  if (steps < 1 || steps % between != 0) return -1;
+  return (steps / between - 1) % local_.fragments;
+}
+
+void ReplayLocal::for_parts_of(int fragment, void (ReplayLocal::*work)(const ReplayPart&)) {
+  for (std::size_t k = 0; k < input_.parts.size(); ++k)
+    if (static_cast<int>(k) % local_.fragments == fragment) (this->*work)(input_.parts[k]);
+}
+
+/// Outer gradients are what the replicas have gone away from the weights that all had.
+void ReplayLocal::exchange(const ReplayPart& part) {
+  std::vector<float> sum;
+  for (const Alone& replica : replicas_) {
+    std::vector<float> outer(part.count);
+    for (std::size_t i = 0; i < part.count; ++i)
+      outer[i] = global_[part.first + i] - replica.weights[part.first + i];
+    if (local_.rounds) round_to_fifteen(outer);
+    if (sum.empty()) {
+      sum = outer;
+      continue;
+    }
+    for (std::size_t i = 0; i < part.count; ++i) sum[i] = sum[i] + outer[i];
+  }
+  for (std::size_t i = 0; i < part.count; ++i) {
+    const float mean = sum[i] / static_cast<float>(replicas_.size());
+    float& m = momenta_[part.first + i];
+    m = local_.momentum * m + mean;
+    float& weight = global_[part.first + i];
+    weight = weight - local_.outer_rate * (mean + local_.momentum * m);
+  }
+}
+
+void ReplayLocal::mix(const ReplayPart& part) {
+  const float own = local_.overlap > 0 ? local_.mixing : 0;
+  for (Alone& replica : replicas_)
+    for (std::size_t i = part.first; i < part.first + part.count; ++i)
+      replica.weights[i] =
+          own == 0 ? global_[i] : own * replica.weights[i] + (1 - own) * global_[i];
+}
+
+}  // namespace longhaul::training

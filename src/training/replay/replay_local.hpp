@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "nn/layers/chunk.hpp"
+#include "training/replay/replay.hpp"
+#include "training/replay/replay_step.hpp"
+
+namespace longhaul::training {
+
+/// Numbers as 4 bits hold them: of each 128 after each other whole multiples, ties to even, up to 7
+/// each way, of their largest magnitude over 7.
+void round_to_fifteen(std::span<float> numbers);
+
+/// A run of ReplayInput::local: replicas step by themselves, microbatch by microbatch, and parts
+/// meet in turn.
+class ReplayLocal {
+public:
+  /// Both outlive this. `input` is one of a run.
+  ReplayLocal(nn::TensorOps& math, const ReplayInput& input);
+  [[nodiscard]] Replayed run();
+
+private:
+  /// Of one replica; its weights are those before its next step.
+  struct Alone {
+    std::unique_ptr<nn::Chunk> model;
+    ReplayStepper stepper;
+    std::vector<float> weights;
+    double loss_share;  ///< of its microbatch's predictions in an iteration's
+  };
+  void step(Alone& replica, ReplicaId id, int iteration, MicrobatchId microbatch);
+  /// The fragment that is exchanged after that many steps; -1: none.
+  [[nodiscard]] int due(int steps) const;
+  /// The outer step of a part.
+  void exchange(const ReplayPart& part);
+  void mix(const ReplayPart& part);
+  void for_parts_of(int fragment, void (ReplayLocal::*work)(const ReplayPart&));
+
+  nn::TensorOps& math_;
+  const ReplayInput& input_;
+  const ReplayLocalSteps& local_;
+  nn::DeviceMemory memory_;
+  std::vector<Alone> replicas_;
+  std::vector<float> global_, momenta_;  ///< what all have after the last exchanges
+};
+
+}  // namespace longhaul::training
