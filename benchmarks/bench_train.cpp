@@ -83,6 +83,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   harness::collectively([&] {
     plan.methods = harness::train_methods(options.methods, scenario, settings.optimizer);
     harness::check_data(options.data, scenario, settings.target);
+    harness::check_exchanges(plan.methods, options.schedule);
   });
   std::optional<harness::TrainProgress> kept;
   if (!options.out.empty())

@@ -150,10 +150,12 @@ std::vector<Duration> longer_at_first(const TrainRank& rank, const TrainRequest&
                                       Duration period) {
   std::vector<Duration> longer;
   if (!request.method->rival) return longer;
+  const std::vector<double> early = training::early_bits(*request.method->rival);
+  if (early.empty()) return longer;
   std::map<double, Duration> by_bits;
   const double in_the_long_run = training::bits_per_number(*request.method->rival);
   constexpr double kFloat = 32;  // what resize_sets() takes sets for
-  for (const double bits : training::early_bits(*request.method->rival)) {
+  for (const double bits : early) {
     const auto [known, is_new] = by_bits.try_emplace(bits);
     if (is_new) {
       Plan plan = rank.plan();
@@ -207,7 +209,7 @@ public:
   TrainCurve run() {
     int first = load();
     const bool keeps = request_.store != nullptr && settings_.checkpoint_every > 0 &&
-                       !request_.method->is_of_others();  // those keep none
+                       request_.method->keeps_checkpoints();
     while (first < request_.iterations) {
       const int past = keeps ? std::min(request_.iterations, first + settings_.checkpoint_every)
                              : request_.iterations;
@@ -273,11 +275,10 @@ private:
     curve_.lost_relative = lost_share(ranks_, rank_, whole_);
     curve_.fresh_share = fresh_share_of(curve_);
     const bool computes = settings_.compute == TrainCompute::real;
-    const bool of_others = request_.method->is_of_others();
-    curve_.has_no_replay = computes && settings_.replay && of_others;
+    const bool replays = settings_.replay && request_.method->has_replay();
+    curve_.has_no_replay = computes && settings_.replay && !replays;
     if (computes) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
-    if (computes && settings_.replay && !of_others)
-      curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
+    if (computes && replays) curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
     if (!ranks_.is_first()) return;
     const int half = std::max(0, request_.iterations / 2 - 1);
     if (request_.iterations > 1)

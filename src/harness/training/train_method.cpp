@@ -82,11 +82,16 @@ constexpr std::array kMethods{
     NamedMethod{"demo", "the largest cosines of the momentum; steps of signs (DeMo)",
                 make<Rival::demo>},
     NamedMethod{"onebit", "dense Adam, then one bit a number (1-bit Adam)", make<Rival::onebit>},
+    NamedMethod{"powersgd:R", "two factors of rank R, one after the other (PowerSGD)",
+                make<Rival::powersgd>},
     NamedMethod{"localsgd:H", "H steps of each replica, then the mean of their weights",
                 make<Rival::localsgd>},
     NamedMethod{"diloco:H", "H steps of AdamW, then one of Nesterov with what they made (DiLoCo)",
                 make<Rival::diloco>},
-    NamedMethod{"sparseloco:H", "the same with the largest numbers, 2 bits each (SparseLoCo)",
+    NamedMethod{"streaming-diloco:H,P,tau",
+                "the same in P fragments in turn, 4 bits, mixed in tau steps later",
+                make<Rival::streaming_diloco>},
+    NamedMethod{"sparseloco:H", "DiLoCo with the largest numbers, 2 bits each (SparseLoCo)",
                 make<Rival::sparseloco>},
 };
 
@@ -149,6 +154,15 @@ void set_key(TrainMethod& method, const std::string& key, const std::string& val
   }
 }
 
+/// Bare numbers: of fewer than it takes, the first.
+void set_numbers(TrainMethod& method, const std::string& text) {
+  const std::vector<std::string> keys = number_keys(method), numbers = words_of(text, ',');
+  if (numbers.size() > keys.size())
+    fail("--methods {}: \"{}\" has {} numbers ({}). Give as many.", method.name, text,
+         numbers.size(), fmt::join(keys, ", "));
+  for (std::size_t i = 0; i < numbers.size(); ++i) set_key(method, keys[i], numbers[i]);
+}
+
 }  // namespace
 
 TrainMethod train_method(const std::string& text, const Scenario& scenario,
@@ -165,9 +179,8 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
   named->apply(method);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::size_t sign = words[i].find('=');
-    const char* const number = number_key(method);
-    if (i == 1 && sign == std::string::npos && number != nullptr) {
-      set_key(method, number, words[i]);
+    if (i == 1 && sign == std::string::npos && !number_keys(method).empty()) {
+      set_numbers(method, words[i]);
       continue;
     }
     if (sign == std::string::npos)
@@ -185,9 +198,16 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
 
 std::vector<TrainMethod> train_methods(const std::string& list, const Scenario& scenario,
                                        const compress::OptimizerSettings& optimizer) {
+  std::vector<std::string> texts;
+  for (const std::string& each : words_of(list, ',')) {
+    const bool goes_on = !texts.empty() && !each.empty() && each[0] >= '0' && each[0] <= '9';
+    if (goes_on)
+      texts.back() += "," + each;
+    else
+      texts.push_back(each);
+  }
   std::vector<TrainMethod> methods;
-  for (const std::string& each : words_of(list, ','))
-    methods.push_back(train_method(each, scenario, optimizer));
+  for (const std::string& each : texts) methods.push_back(train_method(each, scenario, optimizer));
   for (std::size_t i = 0; i < methods.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (methods[i].name == methods[j].name)

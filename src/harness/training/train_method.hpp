@@ -20,8 +20,13 @@ struct TrainMethod {
 
   /// Updates of the weights in an iteration of the stream.
   [[nodiscard]] int local_steps() const { return rival ? rival->local_steps : 1; }
-  /// Is it none that [train.compress] can say?
-  [[nodiscard]] bool is_of_others() const { return rival || chooses_for_parts; }
+  [[nodiscard]] bool keeps_checkpoints() const {
+    return rival ? training::keeps_checkpoints(rival->rival) : !chooses_for_parts;
+  }
+  /// Does the second implementation know it (training/replay/)?
+  [[nodiscard]] bool has_replay() const {
+    return rival ? training::has_replay(rival->rival) : !chooses_for_parts;
+  }
   /// Can links change a bit of what is learned? Not where every F waits for the update before it.
   [[nodiscard]] bool depends_on_links() const { return scenario.train.staleness > 0; }
 };
@@ -32,7 +37,8 @@ struct TrainMethod {
 [[nodiscard]] TrainMethod train_method(const std::string& text, const Scenario& scenario,
                                        const compress::OptimizerSettings& optimizer);
 
-/// A comma list of them.
+/// A comma list of them; what begins with a digit goes on with the numbers of the one before, as in
+/// "none,streaming-diloco:20,4,2".
 [[nodiscard]] std::vector<TrainMethod> train_methods(const std::string& list,
                                                      const Scenario& scenario,
                                                      const compress::OptimizerSettings& optimizer);

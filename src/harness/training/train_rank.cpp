@@ -8,7 +8,7 @@
 #include "device/cpu_devices.hpp"
 #include "harness/session/link_conditions_run.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
-#include "plan/lowering/lower.hpp"
+#include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
 #include "scenario/model_costs.hpp"
 #include "training/model_layout.hpp"
@@ -31,13 +31,13 @@ Scenario scenario_of(const TrainRequest& request) {
 
 /// Sets as long as the method's; of Espresso also which method each part has.
 Plan resized_plan(const Schedule& schedule, Scenario scenario, const TrainRequest& request,
-                  std::vector<CompressMethod>& of_parts) {
+                  const plan::PartExchanges& exchanges, std::vector<CompressMethod>& of_parts) {
   const GradientCompression asked = scenario.train.compress;
   if (request.method->chooses_for_parts) scenario.train.compress.method = CompressMethod::none;
-  Plan plan = plan::lower(schedule, scenario);
+  Plan plan = plan::lower_exchanges(schedule, scenario, exchanges);
   if (request.method->chooses_for_parts)
     of_parts = training::choose_for_parts(plan, asked, scenario.parallel.replicas);
-  if (request.method->rival && !scenario.train.message)
+  if (request.method->rival && !scenario.train.message && exchanges.sizes.empty())
     training::resize_sets(plan, [bits = training::bits_per_number(*request.method->rival)](
                                     int /*part*/) { return bits; });
   return plan;
@@ -78,7 +78,10 @@ TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
       targets_{static_cast<double>(samples_.samples()) *
                (request.data->facts().classes > 0 ? 1 : scenario_.model->sequence_length)},
       schedule_{planner::make_schedule(request.schedule, scenario_).schedule},
-      plan_{resized_plan(schedule_, scenario_, request, of_parts_)},
+      exchanges_{request.method->rival
+                     ? training::exchanges_of_rival(*request.method->rival, schedule_, scenario_)
+                     : plan::PartExchanges{}},
+      plan_{resized_plan(schedule_, scenario_, request, exchanges_, of_parts_)},
       math_{nn::make_cpu_math()},
       memory_{*math_, 0} {
   work_ = std::make_unique<training::ReplicaWork>(plan_, schedule_, scenario_, ranks.self(), *math_,
@@ -104,6 +107,9 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
     return of_parts.empty() ? training::make_part_method(compress, place, step)
                             : training::make_espresso(of_parts, compress, place, step);
   };
+  settings.exchanges = exchanges_;
+  if (request_.method->rival && request_.method->rival->rival == training::Rival::streaming_diloco)
+    settings.mixing = request_.method->rival->overlap > 0 ? request_.method->rival->mixing : 0;
   if (request_.method->rival && training::steps_locally(request_.method->rival->rival)) {
     settings.local = step;
     settings.model.tokens =

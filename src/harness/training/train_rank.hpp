@@ -79,6 +79,7 @@ private:
   SampleOrder samples_;
   double targets_;  ///< numbers that are predicted in an iteration
   Schedule schedule_;
+  plan::PartExchanges exchanges_;
   std::vector<CompressMethod> of_parts_;  ///< of Espresso, by part; before the plan that chooses
   Plan plan_;
   std::unique_ptr<nn::TensorOps> math_;

@@ -51,7 +51,12 @@ ordered_json rival_json(const training::RivalSettings& rival) {
           {"decay", rival.decay},
           {"warm_up", rival.warm_up},
           {"local_steps", rival.local_steps},
-          {"outer_rate", rival.outer_rate}};
+          {"outer_rate", rival.outer_rate},
+          {"rank", rival.rank},
+          {"fragments", rival.fragments},
+          {"overlap", rival.overlap},
+          {"mixing", rival.mixing},
+          {"bits", rival.bits}};
 }
 
 bool is_faithful(const TrainCurve& curve) {

@@ -78,6 +78,19 @@ std::vector<float> residual_of(const training::ReplicaWork& work) {
   return all;
 }
 
+/// Sites sum P and Q as they sum dense sets; local steps are of a replica's own microbatches.
+void add_rival(const training::RivalSettings& rival, training::ReplayInput& input) {
+  input.rank = rival.rank;
+  if (!training::steps_locally(rival.rival)) return;
+  training::ReplayLocalSteps& local = input.local.emplace();
+  local.outer_rate = rival.outer_rate;
+  local.momentum = rival.momentum;
+  local.fragments = rival.fragments;
+  local.overlap = rival.overlap;
+  local.mixing = rival.mixing;
+  local.rounds = rival.bits == training::kFourBits;
+}
+
 training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& request,
                                const TrainCurve& curve) {
   training::ReplayInput input;
@@ -91,6 +104,7 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
   input.staleness = rank.scenario().train.staleness;
   input.targets = rank.targets();
   input.iterations = request.iterations;
+  if (request.method->rival) add_rival(*request.method->rival, input);
   if (!curve.versions.empty())
     input.version = [&curve](int iteration, ReplicaId replica, int part) {
       return iteration - curve.versions[to_size(iteration)][index(replica)][to_size(part)];

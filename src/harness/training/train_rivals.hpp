@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/training/train_method.hpp"
 
@@ -10,11 +11,13 @@ namespace longhaul::harness {
 /// the plan, which TrainMethod::bits_of_part() resizes.
 void make_rival_method(TrainMethod& method, training::Rival rival);
 
-/// The key of its bare number, as in "diloco:20"; nullptr where it takes none.
-[[nodiscard]] const char* number_key(const TrainMethod& method);
+/// The keys of its bare numbers, as in "diloco:20" and "streaming-diloco:20,4,2"; empty where it
+/// takes none.
+[[nodiscard]] std::vector<std::string> number_keys(const TrainMethod& method);
 
 /// Sets a key that only rivals have; false where it is none of them: warmup, ramp, steps, outer,
-/// momentum, decay, inner. Throws Error where the rival does not have the key, whatever key it is.
+/// momentum, decay, inner, rank, fragments, overlap, mixing, bits. Throws Error where the rival
+/// does not have the key, whatever key it is.
 [[nodiscard]] bool set_rival_key(TrainMethod& method, const std::string& key,
                                  const std::string& value);
 

@@ -11,6 +11,8 @@
 #include "base/version.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/training/train_progress.hpp"
+#include "plan/lowering/part_lowering.hpp"
+#include "planner/make_schedule.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::harness {
@@ -138,6 +140,15 @@ void check_data(const std::string& data, const Scenario& scenario,
   if (target && target->kind == TargetKind::error && opened->facts().classes == 0)
     fail("--target error: the samples of {} have no class (only digits have). Use loss=X.",
          opened->facts().name);
+}
+
+void check_exchanges(const std::vector<TrainMethod>& methods, const std::string& schedule) {
+  for (const TrainMethod& method : methods) {
+    if (!method.rival) continue;
+    const Schedule made = planner::make_schedule(schedule, method.scenario).schedule;
+    require_none(plan::why_no_exchanges(
+        made, training::exchanges_of_rival(*method.rival, made, method.scenario)));
+  }
 }
 
 Duration TrainRun::search_cost(const std::string& method) const {

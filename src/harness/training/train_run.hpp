@@ -34,6 +34,10 @@ void check_can_train(const Scenario& scenario, int ranks);
 void check_data(const std::string& data, const Scenario& scenario,
                 const std::optional<TrainingTarget>& target);
 
+/// Throws Error where a rival's parts cannot be exchanged as it says: fragments or ranks that the
+/// model's parts under that schedule do not have.
+void check_exchanges(const std::vector<TrainMethod>& methods, const std::string& schedule);
+
 class TrainProgress;
 
 /// What is run, and who hears of it.

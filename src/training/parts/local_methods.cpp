@@ -1,6 +1,7 @@
 #include "training/parts/local_methods.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/kept_share.hpp"
@@ -11,7 +12,19 @@
 namespace longhaul::training {
 namespace {
 
-/// All of the outer gradient travels; sites may sum it on the way.
+std::vector<float> sum_of_four_bits(std::span<const SetPayload> sets, std::int64_t numbers) {
+  std::vector<float> sum;
+  for (const SetPayload& set : sets) {
+    std::vector<float> one = compress::decode_four_bits(set.payload, {set.source, numbers});
+    if (sum.empty())
+      sum = std::move(one);
+    else
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += one[i];
+  }
+  return sum;
+}
+
+/// All of the outer gradient travels, as f32, which sites may sum on the way, or with 4 bits.
 class DenseOuterMethod final : public PartMethod {
 public:
   DenseOuterMethod(const RivalSettings& settings, const PartPlace& place)
@@ -19,24 +32,36 @@ public:
 
   std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
     compress::require_finite(gradient);
-    return compress::encode_dense(gradient, compress::DenseFormat::f32);
+    return settings_.bits == kFourBits
+               ? compress::encode_four_bits(gradient)
+               : compress::encode_dense(gradient, compress::DenseFormat::f32);
   }
   std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
+    if (!sends_all(settings_.rival))
+      fail("{}: a site's choice is not defined. Use exchange = \"direct\".", sets.front().source);
     return compress::encode_dense(sum_of_dense(sets, place_.numbers), compress::DenseFormat::f32);
   }
   void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
-    mean_ = sum_of_dense(sets, place_.numbers);
+    mean_ = settings_.bits == kFourBits ? sum_of_four_bits(sets, place_.numbers)
+                                        : sum_of_dense(sets, place_.numbers);
     for (float& number : mean_) number /= static_cast<float>(place_.replicas);
   }
   void step(int /*iteration*/, std::span<float> weights) override {
-    if (!outer_)
+    if (!outer_) {
       outer_.emplace(compress::OuterSettings{.rate = settings_.outer_rate,
                                              .momentum = settings_.momentum,
                                              .local_steps = settings_.local_steps},
                      weights);
+      if (!loaded_momenta_.empty()) outer_->set_momenta(std::move(loaded_momenta_));
+    }
     outer_->merge(0, mean_, weights);
   }
   void finish() override {}
+  /// The anchor is the weights.
+  void save(StateWriter& to) const override {
+    to.put_all<float>(outer_ ? outer_->momenta() : loaded_momenta_);
+  }
+  void load(StateReader& from) override { loaded_momenta_ = from.take_all<float>(); }
   std::size_t largest_set() const override {
     return compress::kPayloadHeader + 4 * static_cast<std::size_t>(place_.numbers);
   }
@@ -48,7 +73,7 @@ private:
   RivalSettings settings_;
   PartPlace place_;
   std::optional<compress::OuterSteps> outer_;  ///< from the first step on, which has the weights
-  std::vector<float> mean_;
+  std::vector<float> mean_, loaded_momenta_;
 };
 
 /// The largest numbers of the outer gradient, two bits each.
@@ -99,8 +124,9 @@ std::unique_ptr<PartMethod> make_local(const RivalSettings& settings, const Part
         "{}: staleness {} (local steps begin with the weights that all have after an exchange). "
         "Set it to 0.",
         to_string(settings.rival), place.staleness);
-  if (sends_all(settings.rival)) return std::make_unique<DenseOuterMethod>(settings, place);
-  return std::make_unique<SparseOuterMethod>(settings, place);
+  if (settings.rival == Rival::sparseloco)
+    return std::make_unique<SparseOuterMethod>(settings, place);
+  return std::make_unique<DenseOuterMethod>(settings, place);
 }
 
 LocalSteps::LocalSteps(const StepSettings& settings, std::int64_t numbers)
@@ -113,6 +139,12 @@ void LocalSteps::start(std::span<const float> weights) {
   weights_ = anchor_;
 }
 
+void LocalSteps::meet(std::span<const float> weights, float own) {
+  anchor_.assign(weights.begin(), weights.end());
+  for (std::size_t i = 0; i < weights_.size(); ++i)
+    weights_[i] = own == 0 ? anchor_[i] : own * weights_[i] + (1 - own) * anchor_[i];
+}
+
 void LocalSteps::step(std::span<const float> gradient) {
   compress::dense_step(settings_.optimizer, ++steps_, settings_.learning_rate, weights_, gradient,
                        state_);
@@ -122,6 +154,20 @@ std::vector<float> LocalSteps::outer_gradient() const {
   std::vector<float> gradient(anchor_.size());
   for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = anchor_[i] - weights_[i];
   return gradient;
+}
+
+void LocalSteps::save(StateWriter& to) const {
+  save_optimizer(to, state_);
+  to.put(steps_);
+  to.put_all<float>(anchor_);
+  to.put_all<float>(weights_);
+}
+
+void LocalSteps::load(StateReader& from) {
+  state_ = load_optimizer(from);
+  steps_ = from.take<std::int64_t>();
+  anchor_ = from.take_all<float>();
+  weights_ = from.take_all<float>();
 }
 
 }  // namespace longhaul::training

@@ -9,9 +9,9 @@
 
 namespace longhaul::training {
 
-/// How replicas that step by themselves meet: local SGD, DiLoCo (Douillard et al. 2023) and
-/// SparseLoCo (Sarfi et al. 2025). The gradient of own_set() is the outer one, the weights that all
-/// had less a replica's after its local steps.
+/// How replicas that step by themselves meet: local SGD, DiLoCo (Douillard et al. 2023), Streaming
+/// DiLoCo (Douillard et al. 2025) and SparseLoCo (Sarfi et al. 2025). The gradient of own_set() is
+/// the outer one, the weights that all had less a replica's after its local steps.
 [[nodiscard]] std::unique_ptr<PartMethod> make_local(const RivalSettings& settings,
                                                      const PartPlace& place);
 
@@ -23,11 +23,17 @@ public:
 
   /// All replicas have these weights.
   void start(std::span<const float> weights);
+  /// All have these after an update, and the replica mixes them with its own, of which it keeps a
+  /// share; the next outer gradient is from these on.
+  void meet(std::span<const float> weights, float own);
   /// `gradient`: of the replica's own microbatch alone.
   void step(std::span<const float> gradient);
   [[nodiscard]] const std::vector<float>& weights() const { return weights_; }
   /// The weights it started with less those now.
   [[nodiscard]] std::vector<float> outer_gradient() const;
+
+  void save(StateWriter& to) const;
+  void load(StateReader& from);
 
 private:
   StepSettings settings_;

@@ -44,25 +44,6 @@ compress::Settings sparse_settings(const GradientCompression& asked, int sets) {
 static_assert(static_cast<int>(SetValues::int8) == static_cast<int>(compress::ValueFormat::int8));
 static_assert(static_cast<int>(SetIndex::gaps) == static_cast<int>(compress::IndexFormat::gaps));
 
-void add_up(std::vector<double>& sums, std::span<const float> numbers) {
-  sums.resize(numbers.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) sums[i] += static_cast<double>(numbers[i]);
-}
-
-void save_optimizer(StateWriter& to, const compress::OptimizerState& state) {
-  to.put_all<float>(state.first);
-  to.put_all<float>(state.second);
-  to.put_all<std::uint32_t>(state.last_step);
-}
-
-compress::OptimizerState load_optimizer(StateReader& from) {
-  compress::OptimizerState state;
-  state.first = from.take_all<float>();
-  state.second = from.take_all<float>();
-  state.last_step = from.take_all<std::uint32_t>();
-  return state;
-}
-
 /// All numbers travel; nothing waits.
 class DenseMethod final : public PartMethod {
 public:
@@ -243,6 +224,11 @@ private:
 
 }  // namespace
 
+void add_up(std::vector<double>& sums, std::span<const float> numbers) {
+  sums.resize(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) sums[i] += static_cast<double>(numbers[i]);
+}
+
 void check_exchange(const GradientCompression& compress) {
   if (compress.method == CompressMethod::randomk && compress.exchange == SetExchange::sites)
     fail(
@@ -250,6 +236,10 @@ void check_exchange(const GradientCompression& compress) {
         "that nobody sent). Use \"ring\" or \"direct\".");
 }
 
+std::vector<std::byte> PartMethod::answer(int /*iteration*/, std::span<const SetPayload> sets) {
+  fail("{}: there is one exchange of a part (what came would be answered in a second).",
+       sets.empty() ? "this rank" : sets.front().source);
+}
 void PartMethod::save(StateWriter& /*to*/) const {
   fail("this method keeps no checkpoints. Leave --checkpoint-every out.");
 }

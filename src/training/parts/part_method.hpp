@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compress/optimizer/optimizer_settings.hpp"
+#include "nn/layers/chunk.hpp"
 #include "scenario/training.hpp"
 #include "training/parts/state_bytes.hpp"
 
@@ -34,10 +35,15 @@ public:
   /// The payload of this replica's set; remembers what it does not say. Throws NotFinite.
   [[nodiscard]] virtual std::vector<std::byte> own_set(int iteration,
                                                        std::span<const float> gradient) = 0;
-  /// At the replica that chooses for its site: the sum of the site's sets, in order of replica.
+  /// Of a method with several rounds: what this replica sends in the next one, after the sets that
+  /// step() would take of this one, in their order.
+  [[nodiscard]] virtual std::vector<std::byte> answer(int iteration,
+                                                      std::span<const SetPayload> sets);
+  /// At the replica that chooses for its site, in each round: the sum of the site's sets, in order
+  /// of replica.
   [[nodiscard]] virtual std::vector<std::byte> site_set(int iteration,
                                                         std::span<const SetPayload> sets) = 0;
-  /// The sum of the sets that step() takes, in their order.
+  /// The sum of the sets that step() takes, those of the last round, in their order.
   virtual void merge(int iteration, std::span<const SetPayload> sets) = 0;
   virtual void step(int iteration, std::span<float> weights) = 0;
   /// After the last step: what a site left is in the residual.
@@ -64,8 +70,9 @@ struct PartPlace {
   std::int64_t numbers = 0;  ///< of the part
   int replicas = 1, sites = 1;
   int staleness = 0;
-  int number = 0;        ///< among the parts of the model
-  bool accounts = true;  ///< sums up all gradients and steps
+  int number = 0;                             ///< among the parts of the model
+  bool accounts = true;                       ///< sums up all gradients and steps
+  std::vector<nn::ParameterPlace> tensors{};  ///< among the part's numbers; between them are zeros
 };
 
 struct StepSettings {
@@ -83,6 +90,9 @@ void check_exchange(const GradientCompression& compress);
 [[nodiscard]] std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress,
                                                            const PartPlace& place,
                                                            const StepSettings& step);
+
+/// Adds to sums of a run, which are empty before the first.
+void add_up(std::vector<double>& sums, std::span<const float> numbers);
 
 /// Sum of payloads of encode_dense(), of `numbers` numbers each, in their order. Throws Error where
 /// one is none.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -11,11 +12,13 @@
 namespace longhaul::training {
 namespace {
 
-PartTask task_of_kind(TaskKind kind, bool at_site) {
+PartTask task_of_kind(TaskKind kind, std::string_view lane) {
   switch (kind) {
     case TaskKind::copy_out: return PartTask::copy_out;
     case TaskKind::host_gather: return PartTask::gather;
-    case TaskKind::compress: return at_site ? PartTask::choose : PartTask::compress;
+    case TaskKind::compress:
+      if (lane == "host:answer") return PartTask::answer;
+      return lane == "host:site" ? PartTask::choose : PartTask::compress;
     case TaskKind::merge: return PartTask::merge;
     case TaskKind::copy_in: return PartTask::copy_in;
     default: return PartTask::optimize;
@@ -24,7 +27,8 @@ PartTask task_of_kind(TaskKind kind, bool at_site) {
 
 }  // namespace
 
-PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self) {
+PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self,
+                 const plan::PartExchanges& exchanges) {
   const RankInfo& place = plan.ranks[index(self)];
   for (const ReplicaId replica : schedule.replica_ids()) {
     members_.push_back(scenario.rank(replica, place.device, place.tensor));
@@ -38,19 +42,19 @@ PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& sce
   first_block_ = lane.first;
   last_block_ = plan::op_at(plan, compute, lane.count - 1);
   for (const plan::TrainedPart& trained :
-       plan::trained_parts(schedule, place.replica, place.device)) {
-    PlannedPart part{
-        trained,
-        plan::exchange_of(scenario.train.compress.exchange, site_of_, trained.number, {}),
-        plan::op_at(plan, compute, at(trained.first_forward)),
-        plan::op_at(plan, compute, at(trained.last_gradient)),
-        false,
-        false,
-        false,
-        0,
-        {},
-        {}};
-    order_sums(part);
+       plan::trained_parts(schedule, place.replica, place.device, exchanges)) {
+    PlannedPart part{trained,
+                     plan::exchanges_of(scenario.train.compress.exchange, site_of_, trained.number,
+                                        std::vector<plan::SetSizes>(to_size(exchanges.rounds()))),
+                     plan::op_at(plan, compute, at(trained.first_forward)),
+                     plan::op_at(plan, compute, at(trained.last_gradient)),
+                     false,
+                     false,
+                     false,
+                     0,
+                     {}};
+    for (int round = 0; round < exchanges.rounds(); ++round)
+      part.rounds.push_back(order_sums(part, round));
     parts_.push_back(std::move(part));
   }
   add_tasks(plan, ops);
@@ -58,7 +62,8 @@ PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& sce
 }
 
 /// Sums go in the order of replicas, or of sites, the same on every rank.
-void PartOps::order_sums(PlannedPart& part) const {
+PlannedRound PartOps::order_sums(const PlannedPart& part, int round) const {
+  PlannedRound planned;
   std::map<int, int> by_member;  // whose set, or whose site's: the message that brings it here
   const auto origin = [&](const plan::SetMessage& message) {
     const plan::SetMessage* from = &message;
@@ -68,21 +73,24 @@ void PartOps::order_sums(PlannedPart& part) const {
   const bool chooses = !part.steps.choices.empty();
   for (std::size_t i = 0; i < part.steps.messages.size(); ++i) {
     const plan::SetMessage& message = part.steps.messages[i];
-    if (message.to != self_) continue;
+    if (message.to != self_ || message.round != round) continue;
     const plan::SetMessage* const first = origin(message);
     if (chooses && !first->of_site) continue;  // for the choice
     by_member[chooses ? number(site_of_[at(first->from)]) : first->from] = static_cast<int>(i);
   }
-  const auto choice = std::ranges::find(part.steps.choices, self_, &plan::SiteChoice::at);
+  const auto choice = std::ranges::find_if(part.steps.choices, [&](const plan::SiteChoice& each) {
+    return each.at == self_ && each.round == round;
+  });
   if (!chooses) by_member[self_] = -1;
   if (choice != part.steps.choices.end()) {
     by_member[number(site_of_[at(self_)])] = -1;
     std::map<int, int> of_choice{{self_, -1}};
     for (const std::int32_t input : choice->inputs)
       of_choice[part.steps.messages[at(input)].from] = input;
-    for (const auto& [member, message] : of_choice) part.choice_of.push_back(message);
+    for (const auto& [member, message] : of_choice) planned.choice_of.push_back(message);
   }
-  for (const auto& [member, message] : by_member) part.sum_of.push_back(message);
+  for (const auto& [member, message] : by_member) planned.sum_of.push_back(message);
+  return planned;
 }
 
 void PartOps::add_tasks(const Plan& plan, OpRange ops) {
@@ -93,12 +101,11 @@ void PartOps::add_tasks(const Plan& plan, OpRange ops) {
       return each.trained.chunk == op.chunk && each.trained.part == op.part;
     });
     if (part == parts_.end()) continue;
-    const bool at_site = plan.lane_of(task.op).name == "host:site";
-    const PartTask kind = task_of_kind(task.kind, at_site);
+    const PartTask kind = task_of_kind(task.kind, plan.lane_of(task.op).name);
     part->has_compress = part->has_compress || kind == PartTask::compress;
     part->has_merge = part->has_merge || kind == PartTask::merge;
     part->has_copy_in = part->has_copy_in || kind == PartTask::copy_in;
-    tasks_[task.op] = {kind, to_size(part - parts_.begin())};
+    tasks_[task.op] = {kind, to_size(part - parts_.begin()), number(op.microbatch)};
   }
 }
 

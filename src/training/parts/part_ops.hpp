@@ -13,7 +13,22 @@
 namespace longhaul::training {
 
 /// The work of a host task on its part.
-enum class PartTask : std::uint8_t { copy_out, gather, compress, choose, merge, optimize, copy_in };
+enum class PartTask : std::uint8_t {
+  copy_out,
+  gather,
+  compress,
+  choose,
+  answer,
+  merge,
+  optimize,
+  copy_in
+};
+
+/// Messages that bring the sets that are summed in a round of the exchange, in the order of the
+/// sum; -1: the rank's own set, or of an exchange through sites its site's.
+struct PlannedRound {
+  std::vector<int> sum_of, choice_of;
+};
 
 /// A part of a rank's weights in the plan.
 struct PlannedPart {
@@ -22,20 +37,20 @@ struct PlannedPart {
   OpId first_forward{}, last_gradient{};
   bool has_compress = false, has_merge = false, has_copy_in = false;
   int sends = 0;  ///< messages of an iteration that this rank sends
-  /// Messages that bring the sets that are summed, in the order of the sum; -1: the rank's own set,
-  /// or of an exchange through sites its site's.
-  std::vector<int> sum_of, choice_of;
+  std::vector<PlannedRound> rounds;
 };
 
 /// What the ops of a rank do with its parts: the other side of PartLowering.
 class PartOps {
 public:
-  /// The plan was lowered from the schedule.
-  PartOps(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self);
+  /// The plan was lowered from the schedule, with these exchanges.
+  PartOps(const Plan& plan, const Schedule& schedule, const Scenario& scenario, Rank self,
+          const plan::PartExchanges& exchanges = {});
 
   struct TaskOf {
     PartTask task{};
     std::size_t part = 0;
+    int round = 0;  ///< of choose; of answer, the one whose sets it makes
   };
   struct MessageOf {
     std::size_t part = 0;
@@ -59,7 +74,7 @@ private:
   }
   void add_tasks(const Plan& plan, OpRange ops);
   void add_messages(const Plan& plan, OpRange ops);
-  void order_sums(PlannedPart& part) const;
+  [[nodiscard]] PlannedRound order_sums(const PlannedPart& part, int round) const;
 
   std::vector<Rank> members_;
   std::vector<DatacenterId> site_of_;  ///< by member

@@ -9,28 +9,10 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "compress/sparse_set.hpp"
+#include "training/model_layout.hpp"
 #include "training/parts/set_envelope.hpp"
 
 namespace longhaul::training {
-
-void InTurn::run(int turn, const std::function<void()>& work) {
-  {
-    std::unique_lock lock{mutex_};
-    changed_.wait(lock, [&] { return next_ == turn; });
-  }
-  const auto pass_on = [this] {
-    const std::lock_guard lock{mutex_};
-    ++next_;
-    changed_.notify_all();
-  };
-  try {
-    work();
-  } catch (...) {
-    pass_on();
-    throw;
-  }
-  pass_on();
-}
 
 ReplicaWork::ReplicaWork(const Plan& plan, const Schedule& schedule, const Scenario& scenario,
                          Rank self, nn::TensorOps& math, nn::DeviceMemory& memory,
@@ -41,10 +23,17 @@ ReplicaWork::ReplicaWork(const Plan& plan, const Schedule& schedule, const Scena
       settings_{std::move(settings)},
       staleness_{scenario.train.staleness},
       late_{scenario.train.buffers == 1 ? scenario.train.staleness : 0},
-      ops_{plan, schedule, scenario, self},
+      ops_{plan, schedule, scenario, self, settings_.exchanges},
       blocks_{plan, schedule, scenario, self, math, memory, settings_.model} {
   if (settings_.local) require_turns(schedule);
-  for (const PlannedPart& planned : ops_.parts()) make_part(planned, scenario.parallel.replicas);
+  const std::vector<nn::LayerRange> layers = layers_of_stages(schedule, scenario);
+  for (const PlannedPart& planned : ops_.parts()) {
+    const plan::TrainedPart& part = planned.trained;
+    make_part(planned,
+              tensors_of_part(settings_.model.shape, layers[at(schedule.stage_of(part.chunk))],
+                              part.part, part.parts),
+              scenario.parallel.replicas);
+  }
 }
 
 void ReplicaWork::require_turns(const Schedule& schedule) const {
@@ -60,11 +49,13 @@ void ReplicaWork::require_turns(const Schedule& schedule) const {
   }
 }
 
-void ReplicaWork::make_part(const PlannedPart& planned, int replicas) {
+void ReplicaWork::make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors,
+                            int replicas) {
   auto part = std::make_unique<Part>();
   part->chunk = blocks_.chunks().at(planned.trained.chunk).get();
   const nn::NumberRange range =
       part->chunk->weights_of({planned.trained.part, planned.trained.parts});
+  LONGHAUL_ASSERT(tensors.numbers == range.count, "{} and {}", tensors.numbers, range.count);
   part->in_chunk = {range.first, range.count};
   std::size_t before = 0;  // numbers of the rank's chunks before this one
   for (const auto& [number, chunk] : blocks_.chunks()) {
@@ -72,13 +63,15 @@ void ReplicaWork::make_part(const PlannedPart& planned, int replicas) {
     before += chunk->all_weights().count;
   }
   ranges_.push_back({before + range.first, range.count});
-  part->method =
-      settings_.make_method({static_cast<std::int64_t>(range.count), replicas, ops_.sites(),
-                             staleness_, planned.trained.number, settings_.accounts});
-  if (settings_.local)
-    part->local.emplace(*settings_.local, static_cast<std::int64_t>(range.count));
+  part->method = settings_.make_method({static_cast<std::int64_t>(range.count), replicas,
+                                        ops_.sites(), staleness_, planned.trained.number,
+                                        settings_.accounts, tensors.places});
   part->weights.resize(range.count);
   math_.copy_out(part->chunk->all_masters().part(range.first, range.count), part->weights);
+  if (settings_.local) {
+    part->local.emplace(*settings_.local, static_cast<std::int64_t>(range.count));
+    part->local->start(part->weights);
+  }
   part->versions.push_back({-1, std::make_shared<const std::vector<float>>(part->weights)});
   parts_.push_back(std::move(part));
 }
@@ -115,8 +108,12 @@ void ReplicaWork::place_weights(Part& part, int version) {
                     version);
     weights = part.versions.front().weights;
   }
-  if (part.local) part.local->start(*weights);
-  put_weights(part, *weights);
+  if (!part.local) return put_weights(part, *weights);
+  if (!settings_.mixing)
+    part.local->start(*weights);
+  else if (version >= 0)  // the first weights are there
+    part.local->meet(*weights, *settings_.mixing);
+  put_weights(part, part.local->weights());
 }
 
 void ReplicaWork::put_weights(Part& part, const std::vector<float>& weights) {
@@ -171,7 +168,8 @@ void ReplicaWork::run_task(const PartOps::TaskOf& task, int iteration) {
     }
     case PartTask::gather: return;  // each replica sends a set of its own
     case PartTask::compress: return make_own_set(part, iteration);
-    case PartTask::choose: return choose(part, iteration);
+    case PartTask::choose: return choose(part, iteration, task.round);
+    case PartTask::answer: return answer(part, iteration, task.round);
     case PartTask::merge: return merge(part, iteration);
     case PartTask::optimize:
       if (!planned.has_merge) merge(part, iteration);
@@ -210,8 +208,7 @@ void ReplicaWork::make_own_set(std::size_t number, int iteration) {
   part.sets.run(iteration, [&] {
     Bytes set;
     try {
-      set = std::make_shared<std::vector<std::byte>>(sealed(
-          ops_.parts()[number].trained.number, iteration, own_set(part, iteration, gradient)));
+      set = sealed_set(number, iteration, own_set(part, iteration, gradient));
     } catch (const compress::NotFinite& error) {
       const std::size_t place = part.in_chunk.first + error.index();
       std::string tensor = "between two tensors";
@@ -228,19 +225,25 @@ void ReplicaWork::make_own_set(std::size_t number, int iteration) {
           ExitCode::run_failed};
     }
     const std::lock_guard lock{mutex_};
-    flight(number, iteration).own = std::move(set);
+    flight(number, iteration).own.push_back(std::move(set));
   });
 }
 
+ReplicaWork::Bytes ReplicaWork::sealed_set(std::size_t part, int iteration,
+                                           std::span<const std::byte> set) const {
+  return std::make_shared<std::vector<std::byte>>(
+      sealed(ops_.parts()[part].trained.number, iteration, set));
+}
+
 /// The payloads live as long as their flight, which is not over yet.
-std::vector<SetPayload> ReplicaWork::sets_of(std::size_t part, int iteration,
+std::vector<SetPayload> ReplicaWork::sets_of(std::size_t part, int iteration, int round,
                                              const std::vector<int>& messages, bool of_site) {
   std::vector<SetPayload> sets;
   const std::lock_guard lock{mutex_};
   const Flight& here = flight(part, iteration);
   for (const int message : messages) {
     const Bytes& bytes =
-        message >= 0 ? here.received.at(message) : (of_site ? here.of_site : here.own);
+        message >= 0 ? here.received.at(message) : (of_site ? here.of_site : here.own)[at(round)];
     const Rank from = message < 0
                           ? self_
                           : ops_.members()[at(ops_.parts()[part].steps.messages[at(message)].from)];
@@ -249,23 +252,40 @@ std::vector<SetPayload> ReplicaWork::sets_of(std::size_t part, int iteration,
   return sets;
 }
 
-void ReplicaWork::choose(std::size_t number, int iteration) {
+std::vector<SetPayload> ReplicaWork::sets_to_sum(std::size_t part, int iteration, int round) {
+  const PlannedPart& planned = ops_.parts()[part];
+  return sets_of(part, iteration, round, planned.rounds[at(round)].sum_of,
+                 !planned.steps.choices.empty());
+}
+
+void ReplicaWork::choose(std::size_t number, int iteration, int round) {
   Part& part = *parts_[number];
-  part.choices.run(iteration, [&] {
+  const std::vector<PlannedRound>& rounds = ops_.parts()[number].rounds;
+  part.choices.run(static_cast<int>(rounds.size()) * iteration + round, [&] {
     const std::vector<std::byte> chosen = part.method->site_set(
-        iteration, sets_of(number, iteration, ops_.parts()[number].choice_of, false));
-    auto set = std::make_shared<std::vector<std::byte>>(
-        sealed(ops_.parts()[number].trained.number, iteration, chosen));
+        iteration, sets_of(number, iteration, round, rounds[at(round)].choice_of, false));
+    Bytes set = sealed_set(number, iteration, chosen);
     const std::lock_guard lock{mutex_};
-    flight(number, iteration).of_site = std::move(set);
+    flight(number, iteration).of_site.push_back(std::move(set));
+  });
+}
+
+void ReplicaWork::answer(std::size_t number, int iteration, int round) {
+  Part& part = *parts_[number];
+  const auto answers = static_cast<int>(ops_.parts()[number].rounds.size()) - 1;
+  part.answers.run(answers * iteration + round - 1, [&] {
+    Bytes set =
+        sealed_set(number, iteration,
+                   part.method->answer(iteration, sets_to_sum(number, iteration, round - 1)));
+    const std::lock_guard lock{mutex_};
+    flight(number, iteration).own.push_back(std::move(set));
   });
 }
 
 void ReplicaWork::merge(std::size_t number, int iteration) {
-  const PlannedPart& planned = ops_.parts()[number];
-  const bool of_site = !planned.steps.choices.empty();
+  const auto last = static_cast<int>(ops_.parts()[number].rounds.size()) - 1;
   parts_[number]->updates.run(2 * iteration, [&] {
-    parts_[number]->method->merge(iteration, sets_of(number, iteration, planned.sum_of, of_site));
+    parts_[number]->method->merge(iteration, sets_to_sum(number, iteration, last));
   });
 }
 
@@ -301,16 +321,6 @@ void ReplicaWork::publish(std::size_t number, int iteration) {
   part.made.erase(made);
 }
 
-void ReplicaWork::keep(std::size_t number, int iteration) {
-  if (settings_.keep_every == 0) return;
-  if ((iteration + 1) % settings_.keep_every != 0 && iteration != settings_.last) return;
-  const std::lock_guard lock{mutex_};
-  std::vector<float>& all = kept_[iteration];
-  all.resize(ranges_.back().first + ranges_.back().count);
-  std::ranges::copy(parts_[number]->weights,
-                    all.begin() + static_cast<std::ptrdiff_t>(ranges_[number].first));
-}
-
 void ReplicaWork::forget_if_over(Part& part, std::size_t number, int iteration) {
   const auto here = part.flights.find(iteration);
   if (here->second.updated && here->second.sent == ops_.parts()[number].sends)
@@ -322,7 +332,7 @@ ReplicaWork::Bytes ReplicaWork::sent_set(std::size_t number, int message, int it
   const std::lock_guard lock{mutex_};
   Flight& here = flight(number, iteration);
   Bytes bytes = set.brought_by >= 0 ? here.received.at(set.brought_by)
-                                    : (set.of_site ? here.of_site : here.own);
+                                    : (set.of_site ? here.of_site : here.own)[at(set.round)];
   ++here.sent;
   forget_if_over(*parts_[number], number, iteration);
   return bytes;
@@ -331,60 +341,6 @@ ReplicaWork::Bytes ReplicaWork::sent_set(std::size_t number, int message, int it
 void ReplicaWork::received_set(std::size_t part, int message, int iteration, Bytes payload) {
   const std::lock_guard lock{mutex_};
   flight(part, iteration).received[message] = std::move(payload);
-}
-
-void ReplicaWork::save(StateWriter& to) const {
-  for (const auto& part : parts_) {
-    LONGHAUL_ASSERT(part->flights.empty(), "{} iterations are under way", part->flights.size());
-    to.put_all<float>(part->weights);
-    to.put(static_cast<std::uint64_t>(part->versions.size()));
-    for (const Version& version : part->versions) {
-      to.put(version.iteration);
-      to.put_all<float>(*version.weights);
-    }
-    to.put(static_cast<std::uint64_t>(part->made.size()));
-    for (const auto& [iteration, weights] : part->made) {
-      to.put(iteration);
-      to.put_all<float>(*weights);
-    }
-    part->method->save(to);
-  }
-}
-
-void ReplicaWork::load(StateReader& from, int iterations) {
-  const auto take_weights = [&] {
-    return std::make_shared<const std::vector<float>>(from.take_all<float>());
-  };
-  for (const auto& part : parts_) {
-    part->weights = from.take_all<float>();
-    part->versions.clear();
-    for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
-      const int iteration = from.take<int>();
-      part->versions.push_back({iteration, take_weights()});
-    }
-    for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
-      const int iteration = from.take<int>();
-      part->made[iteration] = take_weights();
-    }
-    part->method->load(from);
-    part->sets.set_next(iterations);
-    part->choices.set_next(iterations);
-    part->updates.set_next(2 * iterations);
-  }
-}
-
-void ReplicaWork::finish() {
-  for (const auto& part : parts_) part->method->finish();
-}
-
-std::vector<float> ReplicaWork::weights() const {
-  std::vector<float> all;
-  for (std::size_t p = 0; p < parts_.size(); ++p) {
-    all.resize(std::max(all.size(), ranges_[p].first + ranges_[p].count));
-    std::ranges::copy(parts_[p]->weights,
-                      all.begin() + static_cast<std::ptrdiff_t>(ranges_[p].first));
-  }
-  return all;
 }
 
 }  // namespace longhaul::training

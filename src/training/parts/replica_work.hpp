@@ -58,7 +58,11 @@ public:
     /// Steps of this replica alone, after each microbatch's last gradient of a part; the method
     /// gets the outer gradient (LocalSteps). `model.tokens` is then of one microbatch of its own.
     std::optional<StepSettings> local{};
-    double loss_share = 1;  ///< factor of the losses of an iteration's blocks
+    double loss_share = 1;            ///< factor of the losses of an iteration's blocks
+    plan::PartExchanges exchanges{};  ///< of the plan
+    /// Local steps go on from one iteration to the next, and each update is mixed in: share of the
+    /// replica's own weights (LocalSteps::meet). nullopt: they begin anew with each update.
+    std::optional<float> mixing{};
   };
   /// All outlive this. Throws Error as ChunkBlocks, where the method cannot be, and where local
   /// steps meet a schedule that begins a microbatch before the last one is over.
@@ -108,8 +112,8 @@ private:
   /// What is under way of a part in an iteration.
   struct Flight {
     std::vector<float> gradient;
-    Bytes own, of_site;
-    std::map<int, Bytes> received;  ///< by message
+    std::vector<Bytes> own, of_site;  ///< by round
+    std::map<int, Bytes> received;    ///< by message
     int sent = 0;
     bool updated = false;
   };
@@ -126,10 +130,10 @@ private:
     std::map<int, std::shared_ptr<const std::vector<float>>> made;  ///< and not in place
     std::deque<Version> versions;                                   ///< in place, ascending
     std::map<int, Flight> flights;                                  ///< by iteration
-    InTurn sets, choices, updates;
+    InTurn sets, choices, answers, updates;
   };
 
-  void make_part(const PlannedPart& planned, int replicas);
+  void make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors, int replicas);
   void run_block(OpId op, int iteration, int version);
   void place_weights(Part& part, int version);
   void put_weights(Part& part, const std::vector<float>& weights);
@@ -142,14 +146,18 @@ private:
   [[nodiscard]] std::vector<std::byte> own_set(Part& part, int iteration,
                                                std::vector<float>& gradient);
   void make_own_set(std::size_t part, int iteration);
-  void choose(std::size_t part, int iteration);
+  void choose(std::size_t part, int iteration, int round);
+  void answer(std::size_t part, int iteration, int round);
   void merge(std::size_t part, int iteration);
   void optimize(std::size_t part, int iteration);
   void publish(std::size_t part, int iteration);
   void keep(std::size_t part, int iteration);
   [[nodiscard]] Flight& flight(std::size_t part, int iteration);
-  [[nodiscard]] std::vector<SetPayload> sets_of(std::size_t part, int iteration,
+  [[nodiscard]] std::vector<SetPayload> sets_of(std::size_t part, int iteration, int round,
                                                 const std::vector<int>& messages, bool of_site);
+  [[nodiscard]] std::vector<SetPayload> sets_to_sum(std::size_t part, int iteration, int round);
+  [[nodiscard]] Bytes sealed_set(std::size_t part, int iteration,
+                                 std::span<const std::byte> set) const;
   [[nodiscard]] std::string name_of(std::size_t part, int iteration, Rank from) const;
   void forget_if_over(Part& part, std::size_t number, int iteration);
 

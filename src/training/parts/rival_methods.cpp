@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/error.hpp"
@@ -10,8 +11,13 @@
 #include "compress/rivals/bit_payloads.hpp"
 #include "compress/rivals/decoupled_momentum.hpp"
 #include "compress/rivals/momentum_correction.hpp"
+#include "plan/lowering/part_lowering.hpp"
+#include "scenario/training/read_train.hpp"
+#include "training/model_layout.hpp"
 #include "training/parts/local_methods.hpp"
+#include "training/parts/low_rank_method.hpp"
 #include "training/parts/one_bit_method.hpp"
+#include "training/parts/set_envelope.hpp"
 
 namespace longhaul::training {
 namespace {
@@ -131,6 +137,19 @@ double bits_of_place(compress::IndexFormat index, double keep) {
   return 8 * compress::expected_gap_bytes(keep);
 }
 
+/// Bytes of what one replica sends of a part, by round.
+std::vector<std::size_t> payloads_of(const RivalSettings& settings,
+                                     const nn::ParameterPlaces& tensors) {
+  const auto dense = [](std::size_t numbers) { return compress::kPayloadHeader + 4 * numbers; };
+  if (settings.rival == Rival::powersgd) {
+    check_rank(settings.rank, tensors.places);
+    const auto [first, second] = low_rank_numbers(settings.rank, tensors.places);
+    return {dense(first), dense(second)};
+  }
+  if (settings.bits == kFourBits) return {compress::four_bit_bytes(tensors.numbers)};
+  return {dense(tensors.numbers)};
+}
+
 }  // namespace
 
 std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings, const PartPlace& place,
@@ -139,8 +158,10 @@ std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings, const Part
     case Rival::dgc: return std::make_unique<DgcMethod>(settings, place, step);
     case Rival::demo: return std::make_unique<DemoMethod>(settings, place, step);
     case Rival::onebit: return make_one_bit(settings, place, step);
+    case Rival::powersgd: return make_power_sgd(settings, place, step);
     case Rival::localsgd:
     case Rival::diloco:
+    case Rival::streaming_diloco:
     case Rival::sparseloco: return make_local(settings, place);
   }
   fail("there is no such rival ({}).", static_cast<int>(settings.rival));
@@ -154,10 +175,33 @@ double bits_per_number(const RivalSettings& settings) {
     case Rival::onebit: return 1;
     case Rival::sparseloco:
       return settings.keep * (2 + bits_of_place(compress::IndexFormat::gaps, settings.keep));
+    case Rival::powersgd:
     case Rival::localsgd:
-    case Rival::diloco: break;
+    case Rival::diloco:
+    case Rival::streaming_diloco: break;
   }
   return kFloat;
+}
+
+plan::PartExchanges exchanges_of_rival(const RivalSettings& settings, const Schedule& schedule,
+                                       const Scenario& scenario) {
+  plan::PartExchanges exchanges;
+  exchanges.fragments = settings.fragments;
+  exchanges.overlap = settings.overlap;
+  if (!has_replay(settings.rival)) return exchanges;
+  const nn::ModelShape shape = model_shape(scenario);
+  const std::vector<nn::LayerRange> layers = layers_of_stages(schedule, scenario);
+  std::map<int, std::vector<Bytes>> by_number;
+  for (const DeviceId device : schedule.device_ids())
+    for (const plan::TrainedPart& part : plan::trained_parts(schedule, ReplicaId{0}, device)) {
+      const nn::ParameterPlaces tensors =
+          tensors_of_part(shape, layers[at(schedule.stage_of(part.chunk))], part.part, part.parts);
+      for (const std::size_t payload : payloads_of(settings, tensors))
+        by_number[part.number].push_back(scenario::nominal_size(
+            scenario, Bytes{static_cast<std::int64_t>(sizeof(SetEnvelope) + payload)}));
+    }
+  for (auto& [number, sizes] : by_number) exchanges.sizes.push_back(std::move(sizes));
+  return exchanges;
 }
 
 std::vector<double> early_bits(const RivalSettings& settings) {

@@ -5,28 +5,43 @@
 #include <vector>
 
 #include "compress/settings.hpp"
+#include "plan/parts/set_exchange.hpp"
 #include "plan/plan.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
 #include "training/parts/part_method.hpp"
 
 namespace longhaul::training {
 
 /// Methods of other authors with a payload, or an optimizer, of their own (docs/training.md, "Other
 /// methods"; their arithmetic is in compress/rivals/).
-#define LONGHAUL_RIVALS(X) \
-  X(dgc, "dgc")            \
-  X(demo, "demo")          \
-  X(onebit, "onebit")      \
-  X(localsgd, "localsgd")  \
-  X(diloco, "diloco")      \
+#define LONGHAUL_RIVALS(X)                \
+  X(dgc, "dgc")                           \
+  X(demo, "demo")                         \
+  X(onebit, "onebit")                     \
+  X(powersgd, "powersgd")                 \
+  X(localsgd, "localsgd")                 \
+  X(diloco, "diloco")                     \
+  X(streaming_diloco, "streaming-diloco") \
   X(sparseloco, "sparseloco")
 LONGHAUL_LISTED_ENUM(Rival, LONGHAUL_RIVALS);
 
 /// Do its replicas step by themselves and exchange how far they came?
 [[nodiscard]] constexpr bool steps_locally(Rival rival) { return rival >= Rival::localsgd; }
-/// Do all of its numbers travel, so that sites may sum them on the way?
+/// Is what it sends summed as it is, so that sites may sum it on the way?
 [[nodiscard]] constexpr bool sends_all(Rival rival) {
-  return rival == Rival::localsgd || rival == Rival::diloco;
+  return rival == Rival::localsgd || rival == Rival::diloco || rival == Rival::powersgd;
 }
+/// Can it go on from a checkpoint?
+[[nodiscard]] constexpr bool keeps_checkpoints(Rival rival) {
+  return sends_all(rival) || rival == Rival::streaming_diloco;
+}
+/// Does training/replay know it?
+[[nodiscard]] constexpr bool has_replay(Rival rival) {
+  return rival == Rival::powersgd || rival == Rival::streaming_diloco;
+}
+
+inline constexpr int kFourBits = 4, kAllBits = 32;  ///< of RivalSettings::bits
 
 struct RivalSettings {
   Rival rival = Rival::dgc;
@@ -37,6 +52,11 @@ struct RivalSettings {
   int warm_up = 0;      ///< onebit: dense steps before; dgc: steps of each stage of its ramp
   int local_steps = 1;  ///< between two exchanges
   float outer_rate = 1;
+  int rank = 0;         ///< of powersgd
+  int fragments = 1;    ///< of streaming-diloco: P
+  int overlap = 0;      ///< tau: local steps between a fragment's exchange and its update
+  float mixing = 0.5F;  ///< where tau is above 0: share of a replica's own weights after an update
+  int bits = kAllBits;  ///< of a number of its outer gradients: 32 or 4
 };
 
 /// As the authors define it. Gradients are divided by the tokens of all replicas
@@ -48,8 +68,15 @@ struct RivalSettings {
                                                      const StepSettings& step);
 
 /// Bits on the wire of a number of a part, in the long run. Nominal: places of "gaps" are those of
-/// numbers drawn at random.
+/// numbers drawn at random. Not of those whose exchanges_of_rival() have sizes.
 [[nodiscard]] double bits_per_number(const RivalSettings& settings);
+
+/// How a method's parts are exchanged where that is not once, all at the end, with a size of
+/// bits_per_number(): sizes are of whole messages, envelopes and headers too, as they travel, times
+/// [train] stands_for. Throws Error where no such exchange can be (check_rank()).
+[[nodiscard]] plan::PartExchanges exchanges_of_rival(const RivalSettings& settings,
+                                                     const Schedule& schedule,
+                                                     const Scenario& scenario);
 
 /// The same in each of the first steps, as long as a warm-up or a ramp lasts.
 [[nodiscard]] std::vector<double> early_bits(const RivalSettings& settings);

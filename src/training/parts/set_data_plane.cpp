@@ -19,6 +19,12 @@ std::vector<std::byte> without_last(std::span<const std::byte> payload) {
     other.back() ^= std::byte{1};  // the sign of one of the last numbers
     return other;
   }
+  if (payload[1] == std::byte{'F'}) {
+    std::vector<std::byte> other(payload.begin(), payload.end());
+    const std::byte code = other.back() & std::byte{15};  // 0 means nothing
+    other.back() ^= code == std::byte{1} ? std::byte{2} : std::byte{1};
+    return other;
+  }
   if (payload.size() > 1 && payload[1] == std::byte{'D'}) {
     std::vector<float> numbers = compress::decode_dense(payload, {.source = kOwn});
     if (!numbers.empty()) numbers.back() += 1;

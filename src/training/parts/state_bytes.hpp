@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "compress/optimizer/sparse_optimizer.hpp"
 
 namespace longhaul::training {
 
@@ -67,5 +68,18 @@ private:
 
   std::span<const std::byte> left_;
 };
+
+inline void save_optimizer(StateWriter& to, const compress::OptimizerState& state) {
+  to.put_all<float>(state.first);
+  to.put_all<float>(state.second);
+  to.put_all<std::uint32_t>(state.last_step);
+}
+[[nodiscard]] inline compress::OptimizerState load_optimizer(StateReader& from) {
+  compress::OptimizerState state;
+  state.first = from.take_all<float>();
+  state.second = from.take_all<float>();
+  state.last_step = from.take_all<std::uint32_t>();
+  return state;
+}
 
 }  // namespace longhaul::training

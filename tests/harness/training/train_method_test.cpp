@@ -62,18 +62,57 @@ TEST(TrainMethods, TakeABareNumberOfLocalSteps) {
   EXPECT_THAT(refusal("localsgd:0"), HasSubstr("whole number from 1"));
 }
 
+TEST(TrainMethods, TakeSeveralNumbers) {
+  const TrainMethod streaming = method_of("streaming-diloco:8,2,3");
+  EXPECT_EQ(streaming.local_steps(), 8);
+  EXPECT_EQ(streaming.rival->fragments, 2);
+  EXPECT_EQ(streaming.rival->overlap, 3);
+  EXPECT_EQ(streaming.rival->bits, training::kFourBits);
+  EXPECT_FLOAT_EQ(streaming.rival->mixing, 0.5F);
+  EXPECT_FLOAT_EQ(streaming.rival->momentum, 0.9F);
+  EXPECT_EQ(streaming.optimizer.rule, compress::OptimizerRule::adamw);
+  EXPECT_TRUE(streaming.keeps_checkpoints() && streaming.has_replay());
+  const auto all = train_methods("none,streaming-diloco:8,2,3:bits=32,powersgd:2",
+                                 scenario_with(SetExchange::ring), {});
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[1].name, "streaming-diloco:8,2,3:bits=32");
+  EXPECT_EQ(all[1].rival->bits, training::kAllBits);
+  EXPECT_EQ(all[2].rival->rank, 2);
+  EXPECT_EQ(all[2].scenario.train.compress.exchange, SetExchange::sites);
+  EXPECT_TRUE(all[2].keeps_checkpoints() && all[2].has_replay());
+  EXPECT_FALSE(method_of("dgc").has_replay());
+  EXPECT_THAT(refusal("streaming-diloco:8,2,3,4"), HasSubstr("has 4 numbers"));
+  EXPECT_THAT(refusal("streaming-diloco:8,3,0"), HasSubstr("8 steps and 3 fragments"));
+  EXPECT_THAT(refusal("streaming-diloco:8,2,4"), HasSubstr("Give fewer than 4"));
+  EXPECT_THAT(refusal("streaming-diloco:8,2:bits=5"), HasSubstr("Write 4 or 32"));
+  EXPECT_THAT(refusal("streaming-diloco:8,2:mixing=2"), HasSubstr("from 0 to 1"));
+  EXPECT_THAT(refusal("powersgd"), HasSubstr("powersgd:2"));
+  EXPECT_THAT(refusal("powersgd:0"), HasSubstr("whole number from 1"));
+  Scenario with_model = scenario_with(SetExchange::ring);
+  Model model;
+  model.layers = 3;
+  model.hidden = model.vocabulary = 16;
+  model.intermediate = 8;
+  model.heads = model.kv_heads = 2;
+  model.sequence_length = model.microbatch_size = 2;
+  with_model.model = model;
+  EXPECT_THROW((void)train_method("powersgd:9", with_model, {}), Error) << "down: 16 x 8";
+  EXPECT_NO_THROW((void)train_method("powersgd:8", with_model, {}));
+}
+
 TEST(TrainMethods, OfRivalsGoThroughSitesWhereSumsAreDefined) {
   EXPECT_EQ(method_of("localsgd:4").scenario.train.compress.exchange, SetExchange::sites);
   EXPECT_EQ(method_of("onebit", SetExchange::sites).scenario.train.compress.exchange,
             SetExchange::direct);
   EXPECT_EQ(method_of("dgc").scenario.train.compress.exchange, SetExchange::ring);
-  for (const char* name : {"dgc", "demo", "onebit", "sparseloco"})
+  for (const char* name : {"dgc", "demo", "onebit", "sparseloco", "streaming-diloco"})
     EXPECT_THAT(refusal(std::string{name} + ":exchange=sites"), HasSubstr("is not defined"))
         << name;
 }
 
 TEST(TrainMethods, RefuseWhatARivalDoesNotHave) {
-  for (const char* name : {"localsgd:2", "diloco:2", "sparseloco:2", "onebit"}) {
+  for (const char* name :
+       {"localsgd:2", "diloco:2", "sparseloco:2", "onebit", "powersgd:2", "streaming-diloco:2"}) {
     const std::string why = refusal(std::string{name} + ":staleness=1");
     EXPECT_THAT(why, HasSubstr("staleness 1")) << name;
     EXPECT_THAT(why, Not(HasSubstr("\n"))) << name;

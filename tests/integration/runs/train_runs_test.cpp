@@ -76,11 +76,12 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
   ASSERT_EQ(
       run(3, words("none,fp16,int8,byteps,block,threshold:exchange=direct,topk:exchange=sites,"
                    "block:exchange=sites:values=int8,randomk:share=each,stella,"
-                   "stella:exchange=sites:values=bf16:index=gaps,topk:feedback=0:index=coo16")),
+                   "stella:exchange=sites:values=bf16:index=gaps,topk:feedback=0:index=coo16,"
+                   "powersgd:2,powersgd:3:exchange=ring")),
       0)
       << output();
   const nlohmann::json all = curves();
-  ASSERT_EQ(all.size(), 12U);
+  ASSERT_EQ(all.size(), 14U);
   for (const nlohmann::json& curve : all) {
     SCOPED_TRACE(curve["method"].get<std::string>());
     EXPECT_TRUE(curve["replay"]["equal"].get<bool>());
@@ -90,6 +91,50 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
     EXPECT_LT(curve["losses"].back().get<double>(), curve["losses"].front().get<double>());
   }
   EXPECT_EQ(all[0]["losses"], all[3]["losses"]) << "in what order parts travel changes no number";
+}
+
+/// Fragments in the middle of an iteration, mixed in later or at once; sent as they are DiLoCo's.
+TEST_F(TrainRuns, StreamFragmentsWithTheNumbersOfOtherCode) {
+  ASSERT_EQ(run(3, words("streaming-diloco:4,2,1,streaming-diloco:4,2,0:exchange=direct,"
+                         "streaming-diloco:4,1,3:bits=32,streaming-diloco:4,1,0:bits=32,"
+                         "diloco:4:exchange=ring",
+                         {"--set", "parallel.microbatches=1"})),
+            0)
+      << output();
+  const nlohmann::json all = curves();
+  ASSERT_EQ(all.size(), 5U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const nlohmann::json& curve = all[i];
+    SCOPED_TRACE(curve["method"].get<std::string>());
+    EXPECT_TRUE(curve["replay"]["equal"].get<bool>());
+    EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>());
+    EXPECT_TRUE(curve["replicas_equal"].get<bool>());
+    EXPECT_EQ(curve["wan"]["payload_bytes"], curve["wan"]["nominal_bytes"]) << "as predicted";
+    EXPECT_LT(curve["losses"].back().get<double>(), curve["losses"].front().get<double>());
+  }
+  EXPECT_EQ(all[3]["losses"], all[4]["losses"]) << "one fragment that is met at once is DiLoCo";
+  EXPECT_EQ(all[3]["points"].back()[3], all[4]["points"].back()[3]);
+  EXPECT_NE(all[0]["losses"], all[1]["losses"]);
+  EXPECT_LT(all[0]["wan"]["payload_bytes"].get<double>(),
+            all[3]["wan"]["payload_bytes"].get<double>() / 6);
+}
+
+/// Two rounds of each part: what MPI carries is what the plan has.
+TEST_F(TrainRuns, SendBothFactorsAsPredicted) {
+  ASSERT_EQ(run(0, words("powersgd:2,powersgd:2:exchange=direct", {"--ranks-per-process", "3"})), 0)
+      << output();
+  for (const nlohmann::json& curve : curves()) {
+    SCOPED_TRACE(curve["method"].get<std::string>());
+    EXPECT_EQ(curve["wan"]["payload_bytes"], curve["wan"]["nominal_bytes"]);
+    EXPECT_GT(curve["wan"]["payload_bytes"].get<int>(), 0);
+    EXPECT_LE(curve["mass"]["lost_relative"].get<double>(), 1e-5);
+    EXPECT_TRUE(curve["replicas_equal"].get<bool>());
+  }
+  std::filesystem::remove_all(out());
+  EXPECT_EQ(run(0, words("powersgd:2:exchange=direct",
+                         {"--fault", "corrupt@1:1:3", "--ranks-per-process", "3"})),
+            1);
+  EXPECT_FALSE(curves().front()["replay"]["equal"].get<bool>());
 }
 
 /// Two stages; one chunk of a rank, or two in turn; one buffer of weights or two.
@@ -176,7 +221,7 @@ TEST_F(TrainRuns, GoOnAfterATrialThatDiverges) {
 }
 
 TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
-  const std::string methods = "topk:exchange=sites,threshold:values=int8";
+  const std::string methods = "topk:exchange=sites,threshold:values=int8,powersgd:2";
   ASSERT_EQ(run(3, words(methods)), 0) << output();
   const nlohmann::json whole = curves();
   std::filesystem::remove_all(out());
@@ -209,6 +254,30 @@ TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
   EXPECT_EQ(left, std::vector<std::string>{"record.json"}) << "nothing else is left";
 }
 
+/// Local weights and moments, what all have, and the fragment that is not mixed in yet.
+TEST_F(TrainRuns, OfLocalStepsThatWereKilledGoOnToo) {
+  const std::string methods = "streaming-diloco:2,2,0,streaming-diloco:2,1,1,diloco:2";
+  const std::vector<std::string> kept{"--set", "parallel.microbatches=1", "--checkpoint-every",
+                                      "2"};
+  ASSERT_EQ(run(3, words(methods, kept)), 0) << output();
+  const nlohmann::json whole = curves();
+  std::filesystem::remove_all(out());
+  std::vector<std::string> killed = kept;
+  killed.insert(killed.end(), {"--fault", "kill@1:3:5"});
+  EXPECT_NE(run(3, words(methods, killed)), 0);
+  std::vector<std::string> resumed = kept;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(run(3, words(methods, resumed)), 0) << output();
+  const nlohmann::json again = curves();
+  ASSERT_EQ(again.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    SCOPED_TRACE(whole[i]["method"].get<std::string>());
+    EXPECT_EQ(again[i]["losses"], whole[i]["losses"]);
+    EXPECT_EQ(again[i]["points"].back()[3], whole[i]["points"].back()[3]);
+    EXPECT_EQ(again[i]["messages"], whole[i]["messages"]);
+  }
+}
+
 TEST_F(TrainRuns, SayWhatCannotBe) {
   const auto refusal = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--ranks-per-process", "3"});
@@ -228,6 +297,9 @@ TEST_F(TrainRuns, SayWhatCannotBe) {
   EXPECT_THAT(refusal({"--target", "error=0.1"}), HasSubstr("have no class"));
   EXPECT_THAT(refusal({"--set", "train.adapt.every=5"}), HasSubstr("no controller"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("no run that goes on"));
+  EXPECT_THAT(refusal({"--methods", "powersgd:17"}), HasSubstr("rank 17 is above"));
+  EXPECT_THAT(refusal({"--methods", "streaming-diloco:6,3", "--set", "parallel.microbatches=1"}),
+              HasSubstr("3 fragments of the 2 parts"));
   EXPECT_EQ(run(0, words("randomk:exchange=sites", {"--ranks-per-process", "3"})), 2);
   EXPECT_THAT(output(), HasSubstr("direct"));
   EXPECT_EQ(run(0, words("stella", {"--ranks-per-process", "2"})), 2);
