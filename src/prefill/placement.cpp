@@ -53,78 +53,27 @@ Controller::Controller(const IterationBubbles& iteration, std::vector<Served> se
       holds_(served_.size()),
       means_{std::move(means)},
       decoding_(to_size(means_.decode_ranks)) {
-  if (policy_ != PlacementPolicy::careless) return;
+  if (policy_ != PlacementPolicy::careless) {
+    index_gaps(iteration, range);
+    return;
+  }
   for (const Served& each : served_)
     if (each.model.stages > 1 || each.model.chunk > 0)
       fail("--policy careless knows whole prompts on one GPU. Leave prefill.stages and chunk out.");
 }
 
-std::optional<Controller::Choice> Controller::on_pipeline(FreeTime& free, const Asked& asked,
-                                                          std::size_t pipeline, Duration limit) {
-  const ServedModel& model = asked.served->model;
-  const Pipeline& own = asked.served->serving.pipelines[pipeline];
-  Choice choice{.pipeline = pipeline};
-  if (policy_ == PlacementPolicy::careless) return carelessly(asked, pipeline, limit);
-  if (model.chunk > 0) {
-    auto passes = earliest_chunks(free, model, own, asked.context, asked.tokens, asked.from, limit);
-    if (!passes) return std::nullopt;
-    choice.passes = std::move(*passes);
-    choice.start = choice.passes.front().start;
-    choice.end = choice.passes.back().start + pass_span(model, choice.passes.back().time);
-    return choice;
-  }
-  const auto start = earliest_pass(free, model, own, asked.whole, asked.from, limit);
-  if (!start) return std::nullopt;
-  choice.start = *start;
-  choice.end = *start + pass_span(model, asked.whole);
-  if (policy_ == PlacementPolicy::best_fit)
-    choice.left = free.gap_end(own.ranks.front(), *start, model.guard) - *start;
-  return choice;
+void Controller::index_gaps(const IterationBubbles& iteration, const FillRange& range) {
+  if (means_.lookup == PipelineLookup::all || iteration.period <= Duration{}) return;
+  const GapOrder order = policy_ == PlacementPolicy::best_fit ? GapOrder::end : GapOrder::pipeline;
+  for (const Served& each : served_)
+    indexes_.emplace_back(iteration, each.serving, each.model.guard, least_stage_time(served_),
+                          range, order);
 }
 
-std::optional<Controller::Choice> Controller::carelessly(const Asked& asked, std::size_t pipeline,
-                                                         Duration limit) {
-  const std::int32_t rank = asked.served->serving.pipelines[pipeline].ranks.front();
-  const auto start = free_.earliest(rank, asked.from, Duration{1}, Duration{}, limit);
-  if (!start) return std::nullopt;
-  return Choice{.pipeline = pipeline, .start = *start, .end = *start + asked.whole, .passes = {}};
-}
-
-bool Controller::is_better(const Choice& a, const Choice& b) const {
-  if (!a.passes.empty() && policy_ == PlacementPolicy::best_fit) return a.end < b.end;
-  return a.start < b.start || (a.start == b.start && a.left < b.left);
-}
-
-bool Controller::could_hold(std::size_t model, const Asked& asked) {
-  if (policy_ == PlacementPolicy::careless) return true;
-  const auto [known, is_new] = holds_[model].try_emplace(asked.whole.count(), false);
-  if (!is_new) return known->second;
-  // Without anything placed all repeats with the period.
-  const Duration period = empty_.period();
-  Asked ever = asked;
-  ever.from = period;
-  for (std::size_t i = 0; i < asked.served->serving.pipelines.size() && !known->second; ++i)
-    known->second = on_pipeline(empty_, ever, i, 2 * period).has_value();
-  return known->second;
-}
-
-std::optional<Controller::Choice> Controller::choose(const Asked& asked,
-                                                     const std::vector<bool>& without) {
-  // After all that is placed the bubbles are empty: what fits, fits within two periods from there.
-  Duration limit = std::max(asked.from, free_.last_end()) + 2 * free_.period();
-  std::optional<Choice> best;
-  const auto& pipelines = asked.served->serving.pipelines;
-  for (std::size_t i = 0; i < pipelines.size(); ++i) {
-    if (!without.empty() && without[i]) continue;
-    const Duration bound = std::max(asked.from, free_.first_free(pipelines[i].ranks.front()));
-    if (bound > limit || (best && policy_ == PlacementPolicy::earliest && bound >= best->start))
-      continue;
-    auto choice = on_pipeline(free_, asked, i, limit);
-    if (!choice) continue;
-    if (!best || is_better(*choice, *best)) best = std::move(choice);
-    limit = std::min(limit, best->passes.empty() ? best->start : best->end);
-  }
-  return best;
+void Controller::take_stage(std::int32_t rank, Duration start, Duration length) {
+  const auto split = free_.take(rank, start, length);
+  if (!split) return;
+  for (GapIndex& index : indexes_) index.replace(rank, *split);
 }
 
 void Controller::take(const Asked& asked, const Choice& choice) {
@@ -133,11 +82,11 @@ void Controller::take(const Asked& asked, const Choice& choice) {
   if (policy_ == PlacementPolicy::careless) {
     const std::int32_t rank = pipeline.ranks.front();
     const Duration room = free_.gap_end(rank, choice.start, Duration{}) - choice.start;
-    return free_.take(rank, choice.start, std::min(asked.whole, room));
+    return take_stage(rank, choice.start, std::min(asked.whole, room));
   }
   const auto take_pass = [&](Duration start, Duration time) {
     for (int stage = 0; stage < model.stages; ++stage)
-      free_.take(pipeline.ranks[static_cast<std::size_t>(stage)],
+      take_stage(pipeline.ranks[static_cast<std::size_t>(stage)],
                  start + stage_offset(model, time, stage), model.stage_time(time, stage));
   };
   if (choice.passes.empty()) take_pass(choice.start, asked.whole);
@@ -158,20 +107,20 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
     return decision;
   };
   if (!served.model.time(request.tokens)) return refuse(RefusalReason::profile);
-  asked = {.served = &served, .tokens = request.tokens, .from = request.arrival + network / 2};
+  asked = {.served = &served,
+           .model = index,
+           .tokens = request.tokens,
+           .from = request.arrival + network / 2};
   if (means_.cache && served.model.dimensions)
     asked.context = means_.cache->leading_tokens(request.hash_ids, request.tokens, asked.from);
   asked.tokens -= asked.context;
   decision.cached = asked.context;
   const PassPart part{asked.context, asked.tokens};
   asked.whole = *pass_time(served.model, {&part, 1});
-  for (const Pipeline& pipeline : served.serving.pipelines)
-    for (const std::int32_t rank : pipeline.ranks) {
-      // A request from nearby that comes later may be there before this one.
-      free_.forget(rank, request.arrival);
-      if (means_.memory) means_.memory->forget(rank, request.arrival);
-    }
-  if (!could_hold(index, asked)) return refuse(RefusalReason::too_long);
+  // Not the time at which it is here: one from nearby that comes later may be here before it.
+  free_.forget(request.arrival);
+  for (GapIndex& each : indexes_) each.advance(request.arrival);
+  if (!could_hold(asked)) return refuse(RefusalReason::too_long);
   decision.lacks = lacking_memory(asked);
   if (decision.lacks > Bytes{}) return refuse(RefusalReason::memory);
   if (served.model.decode) {

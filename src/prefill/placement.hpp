@@ -8,6 +8,7 @@
 
 #include "base/listed_enum.hpp"
 #include "prefill/free_time.hpp"
+#include "prefill/gap_index.hpp"
 #include "prefill/pipeline_search.hpp"
 #include "prefill/pipelines.hpp"
 #include "prefill/prompt/kv_link.hpp"
@@ -79,6 +80,10 @@ struct Served {
 /// The model that a request names. Throws Error that names the nearest where there is none.
 [[nodiscard]] std::size_t served_index(const Request& request, const std::vector<Served>& served);
 
+/// How a controller finds the pipeline that its policy wants: by an index of gaps, or by a look at
+/// all of them, slow and simple, which tests and benchmarks compare with it.
+enum class PipelineLookup { index, all };
+
 /// What a controller keeps account of beside the time of GPUs; what is left out counts nothing.
 struct ControllerMeans {
   std::optional<MemoryOverTime> memory{};
@@ -87,6 +92,7 @@ struct ControllerMeans {
   int decode_ranks = 0;
   std::optional<PrefixCache> cache{};
   std::int32_t datacenter = 0;
+  PipelineLookup lookup = PipelineLookup::index;
 };
 
 /// BubbleTea's controller of one datacenter, or of all: it answers requests in the order of their
@@ -115,6 +121,7 @@ private:
   /// A request as one model serves it.
   struct Asked {
     const Served* served = nullptr;
+    std::size_t model = 0;
     std::int64_t context = 0, tokens = 0;
     Duration whole{};
     Duration from{};
@@ -125,22 +132,35 @@ private:
   [[nodiscard]] std::optional<Choice> carelessly(const Asked& asked, std::size_t pipeline,
                                                  Duration limit);
   [[nodiscard]] bool is_better(const Choice& a, const Choice& b) const;
+  /// is_better(), ties to the lowest pipeline.
+  [[nodiscard]] bool comes_first(const Choice& a, const Choice& b) const;
+  [[nodiscard]] Duration last_start(const Asked& asked) const;
+  /// The best choice of the pipelines but those `without` (empty: none).
   [[nodiscard]] std::optional<Choice> choose(const Asked& asked, const std::vector<bool>& without);
+  /// Where none is better than `best`: that one.
+  [[nodiscard]] std::optional<Choice> choose_of_all(const Asked& asked,
+                                                    const std::vector<bool>& without,
+                                                    std::optional<Choice> best);
+  [[nodiscard]] std::optional<Choice> choose_by_index(const Asked& asked, Duration length,
+                                                      const std::vector<bool>& without);
   [[nodiscard]] std::optional<Choice> choose_within_memory(Asked asked);
   [[nodiscard]] bool has_memory(const Asked& asked, const Choice& choice) const;
   [[nodiscard]] Bytes lacking_memory(const Asked& asked) const;
-  [[nodiscard]] bool could_hold(std::size_t model, const Asked& asked);
+  [[nodiscard]] bool could_hold(const Asked& asked);
   [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,
                                                              Duration arrival, Duration from);
   [[nodiscard]] Decision answer(const Request& request, Duration network,
                                 std::optional<Choice>& choice, Asked& asked);
+  void index_gaps(const IterationBubbles& iteration, const FillRange& range);
   void take(const Asked& asked, const Choice& choice);
+  void take_stage(std::int32_t rank, Duration start, Duration length);
   void send_keys(const Asked& asked, const Choice& choice, Decision& decision);
 
   std::vector<Served> served_;
   PlacementPolicy policy_;
   FreeTime free_;
   FreeTime empty_;                                             ///< nothing is ever placed in it
+  std::vector<GapIndex> indexes_;                              ///< by model; empty: none
   std::vector<std::unordered_map<std::int64_t, bool>> holds_;  ///< by model and time
   ControllerMeans means_;
   std::vector<std::vector<Duration>> decoding_;  ///< by decode rank: when each place is free again

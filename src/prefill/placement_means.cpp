@@ -123,10 +123,11 @@ void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& d
       until = means_.link->send(pipeline.ranks[to_size(stage)], ready, *model.decode);
       arrived = std::max(arrived, until + model.decode->latency);
     }
-    if (means_.memory)
-      means_.memory->hold(
-          pipeline.ranks[to_size(stage)], choice.start, std::max(until, choice.end),
-          prompt_memory(model, asked.context + asked.tokens, passes.front().in_pass, stage));
+    if (!means_.memory) continue;
+    means_.memory->forget(pipeline.ranks[to_size(stage)], decision.arrival);
+    means_.memory->hold(
+        pipeline.ranks[to_size(stage)], choice.start, std::max(until, choice.end),
+        prompt_memory(model, asked.context + asked.tokens, passes.front().in_pass, stage));
   }
   if (!sends) return;
   decision.kv = arrived - choice.end;
