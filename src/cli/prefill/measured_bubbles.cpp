@@ -24,7 +24,7 @@ BubbleKey key_of(const prefill::Bubble& bubble) {
   return {bubble.rank, bubble.after_op, bubble.before_op};
 }
 
-/// Measured minus predicted.
+/// Measured minus predicted; or both times.
 struct Offset {
   Duration start{}, end{};
 };
@@ -65,16 +65,26 @@ std::span<const TimelineRow> predicted_rows(const Timeline& predicted, int sched
   return numbers.empty() ? own : trace::rows_of(predicted, schedule, numbers.front());
 }
 
+/// When a bubble opens and closes, from the iteration on in which it opens. Where its GPU is the
+/// last to compute it opens with the end of that iteration, which find_bubbles() has as time 0.
+Offset times_of(const prefill::Bubble& bubble, Duration period) {
+  const bool opens_at_end = bubble.start == Duration{} && bubble.after_op >= 0;
+  const Duration later = opens_at_end ? period : Duration{};
+  return {bubble.start + later, bubble.end + later};
+}
+
 std::vector<std::optional<Offset>> offsets_of(const prefill::IterationBubbles& measured,
                                               const prefill::IterationBubbles& predicted) {
-  std::map<BubbleKey, const prefill::Bubble*> known;
-  for (const prefill::Bubble& bubble : predicted.bubbles) known[key_of(bubble)] = &bubble;
+  std::map<BubbleKey, Offset> known;
+  for (const prefill::Bubble& bubble : predicted.bubbles)
+    known[key_of(bubble)] = times_of(bubble, predicted.period);
   std::vector<std::optional<Offset>> off;
   for (const prefill::Bubble& bubble : measured.bubbles) {
+    const Offset times = times_of(bubble, measured.period);
     const auto found = known.find(key_of(bubble));
     off.push_back(found == known.end() ? std::nullopt
-                                       : std::optional{Offset{bubble.start - found->second->start,
-                                                              bubble.end - found->second->end}});
+                                       : std::optional{Offset{times.start - found->second.start,
+                                                              times.end - found->second.end}});
   }
   return off;
 }
