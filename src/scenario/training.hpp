@@ -99,13 +99,20 @@ inline constexpr const char* kPartCostNames[] = {"copy_out", "gather",   "compre
 #define LONGHAUL_BANDWIDTH_ESTIMATES(X) X(idle, "idle") X(links, "links")
 LONGHAUL_LISTED_ENUM(BandwidthEstimate, LONGHAUL_BANDWIDTH_ESTIMATES);
 
+/// What a controller changes: batches and the compression rate, as the paper's does; the rate
+/// alone; or nothing, so that it only says what a run is worth (StellaTrain 5.2 compares the
+/// three).
+#define LONGHAUL_ADAPTED_SETTINGS(X) X(both, "both") X(rate, "rate") X(nothing, "nothing")
+LONGHAUL_LISTED_ENUM(AdaptedSettings, LONGHAUL_ADAPTED_SETTINGS);
+
 /// [train.adapt]: batch and compression rate chosen anew while a run goes on.
 struct TrainingAdaptation {
   int every = 0;  ///< iterations; 0: never
   BandwidthEstimate estimate = BandwidthEstimate::idle;
+  AdaptedSettings changes = AdaptedSettings::both;
   std::optional<double> lambda{};  ///< nullopt: Training::lambda
   double scale = 1;                ///< of g
-  std::string probes{};            ///< a file of measured ones; empty: none
+  std::string probes{};            ///< the path of a file of measured ones; empty: none
 };
 
 #define LONGHAUL_TARGET_KINDS(X) X(loss, "loss") X(error, "error")

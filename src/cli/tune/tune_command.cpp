@@ -7,10 +7,9 @@
 #include "base/program/arguments.hpp"
 #include "base/program/option_values.hpp"
 #include "base/table.hpp"
-#include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
-#include "cli/tune/tune_problem.hpp"
+#include "planner/tune/tune_problem.hpp"
 #include "report/record_file.hpp"
 
 namespace longhaul::cli {
@@ -100,16 +99,13 @@ std::string text_of(const std::vector<TunedSetting>& settings, TableWidth width)
   return table.text(width);
 }
 
-planner::ProbeTable probes_for(const TuneArguments& typed, const Scenario& scenario) {
+/// Names of files come from the command line.
+std::string probes_file_of(const TuneArguments& typed) {
   if (typed.probes.empty())
     fail(
         "tune: --probes is missing (measured convergence). Name a table, as bench_train --probes "
         "writes it.");
-  planner::ProbeTable table = planner::read_probes(read_text_file(typed.probes), typed.probes);
-  if (!planner::is_same_model(table.model, scenario.train.preset))
-    fail("{}: probes of {}, and {} trains {}. Name probes of that model.", typed.probes,
-         table.model, scenario.name, scenario.train.preset);
-  return table;
+  return typed.probes;
 }
 
 }  // namespace
@@ -126,14 +122,14 @@ Answer tune_command(const Options& options) {
   const TuneArguments& typed = options.tune;
   const std::vector<Bandwidth> bandwidths = bandwidths_of(typed.bandwidth);
   const Scenario scenario = scenario_of(options);
-  planner::TuneProblem problem = tune_problem_of(scenario);
+  planner::TuneProblem problem = planner::tune_problem_of(scenario);
   if (!typed.lambda.empty()) {
     const std::optional<double> lambda = read_double(typed.lambda);
     if (!lambda || !(*lambda >= 0 && *lambda <= 1e9))
       fail("--lambda: \"{}\" is no weight from 0 on. Give one.", typed.lambda);
     problem.lambda = *lambda;
   }
-  const planner::Surrogate surrogate{probes_for(typed, scenario).probes};
+  const planner::Surrogate surrogate{planner::probes_for(scenario, probes_file_of(typed)).probes};
   std::vector<TunedSetting> settings;
   for (const Bandwidth bandwidth : bandwidths)
     settings.push_back(tuned(problem, surrogate, bandwidth));

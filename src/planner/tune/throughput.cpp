@@ -18,7 +18,7 @@ void require_positive(const ThroughputSample& sample) {
 
 }  // namespace
 
-GpuSpeed fit_throughput(std::span<const ThroughputSample> samples) {
+GpuSpeed fit_throughput(std::span<const ThroughputSample> samples, std::optional<GpuSpeed> known) {
   if (samples.empty()) fail("no throughput was measured. Give samples of at least one batch.");
   double largest = 0, fastest = 0;
   for (const ThroughputSample& sample : samples) {
@@ -39,12 +39,15 @@ GpuSpeed fit_throughput(std::span<const ThroughputSample> samples) {
     }
     return sum;
   };
+  constexpr double kEqual = 1e-10;  // 1e-5 of a throughput
   Minimum best{{}, HUGE_VAL, 0};
-  for (const double share : {1.0, 0.5, 0.2, 0.05}) {
-    const Minimum found = nelder_mead(error, {logarithm(largest * share), logarithm(fastest)},
-                                      {.step = 0.2, .tolerance = 1e-14});
-    if (found.value < best.value) best = found;
-  }
+  const auto search_from = [&](double alpha, double beta) {
+    const Minimum found =
+        nelder_mead(error, {logarithm(alpha), logarithm(beta)}, {.step = 0.2, .tolerance = 1e-14});
+    if (found.value < best.value - (known ? kEqual : 0)) best = found;
+  };
+  if (known) search_from(known->alpha, known->beta);
+  for (const double share : {1.0, 0.5, 0.2, 0.05}) search_from(largest * share, fastest);
   return speed_at(best.at);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 namespace longhaul::planner {
@@ -21,9 +22,11 @@ struct ThroughputSample {
   double batch = 0, samples_per_second = 0;
 };
 
-/// The law that fits best, by the sum of squared relative errors (section 4.1, step 2). Throws
-/// Error where there is no sample or one is not positive.
-[[nodiscard]] GpuSpeed fit_throughput(std::span<const ThroughputSample> samples);
+/// The law that fits best, by the sum of squared relative errors (section 4.1, step 2). Few batches
+/// leave alpha open: of laws that fit equally well it is the one that is found from `known`, where
+/// that is given. Throws Error where there is no sample or one is not positive.
+[[nodiscard]] GpuSpeed fit_throughput(std::span<const ThroughputSample> samples,
+                                      std::optional<GpuSpeed> known = {});
 
 /// Section 4.1, step 3, as the public code has it: idle under 5%, x 1.1; otherwise
 /// x max(0.75, 1 - idle).

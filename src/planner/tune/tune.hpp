@@ -39,6 +39,14 @@ struct TuneChoice {
 [[nodiscard]] double least_rate(const TuneProblem& problem, const std::vector<int>& batch,
                                 Bandwidth bandwidth);
 
+/// What a setting is worth, equation 6 left aside. `batch`: of each replica.
+[[nodiscard]] TuneChoice choice_at(const TuneProblem& problem, const Surrogate& surrogate,
+                                   const std::vector<int>& batch, double rate);
+/// The best rate for batches that stay: the least that equation 6 allows, or one of 101 up to 0.999
+/// above it.
+[[nodiscard]] TuneChoice tune_rate(const TuneProblem& problem, const Surrogate& surrogate,
+                                   const std::vector<int>& batch, Bandwidth bandwidth);
+
 /// The best setting: of every time that an iteration can have the six that look best, and what
 /// Nelder-Mead makes of the first; of each, whole numbers one by one. Of settings within 0.1% of
 /// it, less than probes can tell, the one with the fewest samples. Throws Error where no batch is

@@ -148,6 +148,38 @@ TuneChoice TuneSpace::choice_of(const std::vector<int>& by_kind, const Timing& t
   return choice;
 }
 
+TuneChoice choice_at(const TuneProblem& problem, const Surrogate& surrogate,
+                     const std::vector<int>& batch, double rate) {
+  LONGHAUL_ASSERT(batch.size() == problem.gpus.size(), "{} batches of {} replicas", batch.size(),
+                  problem.gpus.size());
+  std::vector<GpuKind> each;
+  for (std::size_t r = 0; r < batch.size(); ++r) each.push_back({problem.gpus[r], {r}});
+  const double samples = std::accumulate(batch.begin(), batch.end(), 0.0);
+  TuneChoice choice;
+  choice.batch = batch;
+  choice.compression_rate = rate;
+  choice.seconds = times_of(each, batch).second;
+  choice.g = surrogate.g(samples, rate);
+  choice.seconds_per_sample = (1 + choice.g) * choice.seconds / samples;
+  choice.spread = spread_of(each, batch);
+  choice.objective = choice.seconds_per_sample + problem.lambda * choice.spread;
+  return choice;
+}
+
+TuneChoice tune_rate(const TuneProblem& problem, const Surrogate& surrogate,
+                     const std::vector<int>& batch, Bandwidth bandwidth) {
+  const double least = least_rate(problem, batch, bandwidth);
+  TuneChoice best = choice_at(problem, surrogate, batch, least);
+  for (int i = 0; i < kRates; ++i) {
+    if (rate_at(i) <= least) continue;
+    TuneChoice choice = choice_at(problem, surrogate, batch, rate_at(i));
+    if (!(choice.objective < best.objective)) continue;
+    best = std::move(choice);
+    best.binding = TuneBinding::surrogate;
+  }
+  return best;
+}
+
 double TuneSpace::objective(const std::vector<double>& by_kind, int rates) const {
   double sum = 0;
   for (std::size_t k = 0; k < kinds_.size(); ++k) {

@@ -1,6 +1,7 @@
 #include "scenario/training/read_train.hpp"
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/index.hpp"
 #include "base/kept_share.hpp"
@@ -139,16 +140,22 @@ std::string read_train_costs(const ConfigNode& root, const ConfigNode& table, Tr
   return held;
 }
 
-TrainingAdaptation read_adapt(const ConfigNode& table) {
-  const Section section{table, "train.adapt", {"every", "estimate", "lambda", "scale", "probes"}};
+TrainingAdaptation read_adapt(const ConfigNode& root, const ConfigNode& table) {
+  const Section section{
+      table, "train.adapt", {"every", "estimate", "changes", "lambda", "scale", "probes"}};
   TrainingAdaptation adapt;
   if (const auto field = section.find("every")) adapt.every = read_int(*field, 0, kMostSteps);
   if (const auto field = section.find("estimate"))
     adapt.estimate = read_choice<BandwidthEstimate>(*field);
+  if (const auto field = section.find("changes"))
+    adapt.changes = read_choice<AdaptedSettings>(*field);
   if (const auto field = section.find("lambda")) adapt.lambda = read_number(*field, 0, 1e9);
   if (const auto field = section.find("scale")) adapt.scale = read_number(*field, 0, 1e9);
-  if (const auto field = section.find("probes"))
-    adapt.probes = read_file_name(*field, "what bench_train --probes wrote");
+  if (const auto field = section.find("probes")) {
+    const std::string name =
+        read_file_name(*field, "a table with model, version, batch, compression_rate and g");
+    adapt.probes = (std::filesystem::path{*root.place.origin}.parent_path() / name).string();
+  }
   return adapt;
 }
 
@@ -204,7 +211,7 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
   if (const auto field = section.find("target")) train.target = read_target(*field);
   if (const auto field = section.find("lambda")) train.lambda = read_number(*field, 0, 1e9);
   if (const auto field = section.find("compress")) train.compress = read_compress(*field->node);
-  if (const auto field = section.find("adapt")) train.adapt = read_adapt(*field->node);
+  if (const auto field = section.find("adapt")) train.adapt = read_adapt(root, *field->node);
   const auto costs = section.find("costs");
   return costs ? read_train_costs(root, *costs->node, train) : "";
 }

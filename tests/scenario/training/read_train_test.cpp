@@ -43,7 +43,7 @@ TEST(ReadTrain, ReadsEachKey) {
       "values = \"bf16\"\nindex = \"gaps\"\nexchange = \"sites\"\nshare = \"each\"\n"
       "[train.costs]\ncopy_out = \"1ms\"\ncompress = [\"1ms\", \"2ms\", \"3ms\"]\n"
       "[train.adapt]\nevery = 50\nestimate = \"links\"\nlambda = 2\nscale = 50\n"
-      "probes = \"probes.csv\"\n");
+      "probes = \"probes.csv\"\nchanges = \"rate\"\n");
   EXPECT_EQ(train.parts, 3);
   EXPECT_THAT(train.batch, ElementsAre(20));
   EXPECT_EQ(train.staleness, 1);
@@ -71,6 +71,14 @@ TEST(ReadTrain, ReadsEachKey) {
   EXPECT_EQ(train.adapt.lambda, 2);
   EXPECT_EQ(train.adapt.scale, 50);
   EXPECT_EQ(train.adapt.probes, "probes.csv");
+  EXPECT_EQ(train.adapt.changes, AdaptedSettings::rate);
+}
+
+TEST(ReadTrain, FindsProbesBesideTheScenario) {
+  const std::string text = joined(kLines) + "[train.adapt]\nprobes = \"p.csv\"\n";
+  EXPECT_EQ(parse_scenario(text, "there/s.toml").train.adapt.probes, "there/p.csv");
+  const std::string whole = joined(kLines) + "[train.adapt]\nprobes = \"/tmp/p.csv\"\n";
+  EXPECT_EQ(parse_scenario(whole, "there/s.toml").train.adapt.probes, "/tmp/p.csv");
 }
 
 TEST(ReadTrain, TakesOverrides) {
@@ -139,6 +147,11 @@ TEST(ReadTrain, RefusesBelowItsTables) {
               HasSubstr("train.costs.merge has 2 values (train.parts = 1)"));
   EXPECT_THAT(said("[train.costs]\nmerge = 3"), HasSubstr("it has no unit"));
   EXPECT_THAT(said("[train.adapt]\nestimate = \"link\""), HasSubstr("Did you mean \"links\"?"));
+  EXPECT_THAT(said("[train.adapt]\nevery = -1"), HasSubstr("train.adapt.every = -1"));
+  EXPECT_THAT(said("[train.adapt]\nlambda = -0.5"), HasSubstr("train.adapt.lambda = -0.5"));
+  EXPECT_THAT(said("[train.adapt]\nscale = -1"), HasSubstr("train.adapt.scale = -1"));
+  EXPECT_THAT(said("[train.adapt]\nchanges = \"batch\""), HasSubstr("both"));
+  EXPECT_THAT(said("[train.adapt]\nprobes = \"\""), HasSubstr("names no file"));
 }
 
 /// Two nodes of two GPUs in one datacenter and one GPU in another.
