@@ -70,6 +70,17 @@ StreamFacts simulate_stream(const Plan& plan, const plan::Stream& stream,
   return {driver.most_live_iterations()};
 }
 
+StreamFacts simulate_steered_stream(const Plan& plan, const plan::Stream& stream,
+                                    const StreamSteering& steering,
+                                    const plan::WeatherOfIteration& at) {
+  require_none(plan::why_unsound(plan, stream));
+  EventDriver driver{plan, stream, at};
+  require_none(driver.run([&](int iteration, const OpResults& results) {
+    if (const auto setting = steering({iteration, results})) driver.add_setting(*setting);
+  }));
+  return {driver.most_live_iterations()};
+}
+
 std::vector<PlayedIteration> play_iterations(const Plan& plan, const plan::Weather& weather,
                                              int count) {
   constexpr Duration kLongest{std::int64_t{1} << 61};

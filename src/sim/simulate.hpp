@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -63,6 +64,15 @@ struct PlayedIteration {
   Duration begin{};  ///< since the start of the weather
   Duration makespan{};
 };
+
+/// A setting from an iteration on that no lane can have begun, chosen from an iteration that is
+/// complete; nullopt: all stays as it is.
+using StreamSteering = std::function<std::optional<plan::StreamSetting>(const StreamedIteration&)>;
+/// The same with a controller beside it: one stream, without a gap. Throws Error also where a
+/// setting is of an iteration that has begun.
+StreamFacts simulate_steered_stream(const Plan& plan, const plan::Stream& stream,
+                                    const StreamSteering& steering,
+                                    const plan::WeatherOfIteration& at = {});
 
 /// Runs `count` iterations of a plan back to back under its weather, the first at its start: each
 /// begins when the one before has ended on all ranks. Throws Error if the plan deadlocks, or if the

@@ -19,6 +19,7 @@ EventPlayer::EventPlayer(EngineState& state, Device& device)
       device_{device},
       facts_{state.plan, state.host_ranks.self()},
       live_{state.plan, state.host_ranks.self(), facts_.reach},
+      values_{state.plan},
       place_(state.plan.lanes.size(), 0),
       board_{state.host_ranks} {
   for (std::size_t i = 0; i < plan_.lanes.size(); ++i) {
@@ -43,13 +44,8 @@ void EventPlayer::prepare(const plan::Stream& stream, int first, const PlayedWea
   first_iteration_ = first;
   weather_ = weather;
   sink_ = std::move(sink);
-  settings_.clear();
-  std::vector<Duration> durations;
-  for (const Op& op : plan_.ops) durations.push_back(op.duration);
-  for (const plan::StreamSetting& setting : stream_.settings) {
-    for (const auto& [id, duration] : setting.durations) durations[index(id)] = duration;
-    settings_.emplace_back(setting.from_iteration, durations);
-  }
+  values_.clear();
+  for (const plan::StreamSetting& setting : stream_.settings) values_.append(setting);
   own_->clear();
   if (shared_) shared_->clear();
   board_.join();

@@ -16,6 +16,7 @@
 #include "engine/events/op_board.hpp"
 #include "engine/plan_player.hpp"
 #include "plan/asked_sources.hpp"
+#include "plan/stream_values.hpp"
 
 namespace longhaul::engine {
 
@@ -188,7 +189,7 @@ private:
   EventFacts facts_;
   LiveOps live_;
   plan::Stream stream_;
-  std::vector<std::pair<int, std::vector<Duration>>> settings_;  ///< from an iteration on, by op
+  plan::StreamValues values_;  ///< by iteration
   int first_iteration_ = 0;
   PlayedWeather weather_;
   Sink sink_;

@@ -266,17 +266,15 @@ const EventPlayer::RemoteEnd* EventPlayer::remote_end(OpId op, int iteration) co
 }
 
 Duration EventPlayer::duration_of(OpId op, int iteration) const {
-  if (settings_.empty()) return plan_.op(op).duration;
-  const auto next = std::ranges::upper_bound(settings_, iteration, {},
-                                             [](const auto& setting) { return setting.first; });
-  return next == settings_.begin() ? plan_.op(op).duration : std::prev(next)->second[index(op)];
+  return values_.duration(op, iteration);
 }
 
 Duration EventPlayer::hold_time(OpId send, int iteration, TimePoint begin) const {
   if (!state_.emulates()) return Duration::zero();
   if (weather_.weather == nullptr) return duration_of(send, iteration);
   return weather_.weather->hold(send, static_cast<std::uint64_t>(first_iteration_ + iteration),
-                                state_.conditions.age(begin));
+                                state_.conditions.age(begin), values_.duration(send, iteration),
+                                values_.size(send, iteration));
 }
 
 Duration EventPlayer::latency(OpId recv, int iteration, TimePoint end) const {

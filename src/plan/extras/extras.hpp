@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -106,11 +107,12 @@ struct PlanExtras {
   Overlap overlap;
 };
 
-/// From an iteration on, ops take other times.
+/// From an iteration on, ops take other times, and sends are of other sizes.
 struct StreamSetting {
   struct OpDuration {
     OpId op{};
     Duration duration{};
+    std::optional<Bytes> size{};  ///< of a send; none: it keeps its size
   };
   int from_iteration = 0;
   std::vector<OpDuration> durations;

@@ -122,18 +122,23 @@ bool Weather::is_lost(const Varying& link, OpId send, std::uint64_t iteration) c
 }
 
 Duration Weather::hold(OpId send, std::uint64_t iteration, Duration begin) const {
+  return hold(send, iteration, begin, plan_.op(send).duration, plan_.op(send).size);
+}
+
+Duration Weather::hold(OpId send, std::uint64_t iteration, Duration begin, Duration alone,
+                       Bytes size) const {
   const Op& op = plan_.op(send);
-  if (calm_ || hop_of_lane_[index(op.lane)].link == kCalm) return op.duration;
+  if (calm_ || hop_of_lane_[index(op.lane)].link == kCalm) return alone;
   const Hop& hop = hop_of_lane_[index(op.lane)];
   const Varying& link = links_[hop.link];
   const double factor = jitter_of(link, send, iteration).transfer;
   const auto jittered = [&](Duration transfer) {
     return link.jitter ? scaled(transfer, factor) : transfer;
   };
-  if (!link.moves()) return jittered(op.duration);
+  if (!link.moves()) return jittered(alone);
   return time_of_work(begin, [&](Duration time) {
     const LinkTimeline::Stretch now = link.timeline.at(time);
-    return Pace{jittered(op.size / std::min(now.bandwidth, hop.others)), now.until, now.out};
+    return Pace{jittered(size / std::min(now.bandwidth, hop.others)), now.until, now.out};
   });
 }
 

@@ -29,6 +29,9 @@ public:
   [[nodiscard]] bool calm() const { return calm_; }
   /// How long a send holds its resources that begins `begin` after the start (negative: before).
   [[nodiscard]] Duration hold(OpId send, std::uint64_t iteration, Duration begin) const;
+  /// The same of a send that has another time and size than in the plan (StreamSetting).
+  [[nodiscard]] Duration hold(OpId send, std::uint64_t iteration, Duration begin, Duration alone,
+                              Bytes size) const;
   /// Latency of the message whose transfer ends `end` after the start.
   [[nodiscard]] Duration latency(OpId recv, std::uint64_t iteration, Duration end) const;
   /// The duration of a collective whose last member is ready at `begin`. Jitter and loss leave it

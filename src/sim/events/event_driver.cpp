@@ -201,19 +201,19 @@ void EventDriver::wake(std::uint32_t waiting) {
 }
 
 Duration EventDriver::duration_of(std::uint32_t id) const {
-  if (settings_.empty()) [[likely]]
+  if (values_.unchanged()) [[likely]]
     return op(id).duration;
-  const int iteration = instances_.iteration(id);
-  const auto next = std::ranges::upper_bound(settings_, iteration, {},
-                                             [](const auto& setting) { return setting.first; });
-  return next == settings_.begin() ? op(id).duration : std::prev(next)->second[instances_.op(id)];
+  return values_.duration(instances_.id(id), instances_.iteration(id));
 }
 
 Duration EventDriver::hold_time(std::uint32_t send, Duration begin) const {
   if (at_.weather == nullptr) [[likely]]
     return duration_of(send);
-  const auto iteration = static_cast<std::uint64_t>(instances_.iteration(send));
-  return at_.weather->hold(instances_.id(send), at_.iteration + iteration, at_.begin + begin);
+  const OpId id = instances_.id(send);
+  const int iteration = instances_.iteration(send);
+  return at_.weather->hold(id, at_.iteration + static_cast<std::uint64_t>(iteration),
+                           at_.begin + begin, values_.duration(id, iteration),
+                           values_.size(id, iteration));
 }
 
 Duration EventDriver::latency(std::uint32_t recv, Duration end) const {

@@ -12,6 +12,7 @@
 #include "plan/asked_sources.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
+#include "plan/stream_values.hpp"
 #include "sim/events/block_progress.hpp"
 #include "sim/events/event_queue.hpp"
 #include "sim/events/live_iterations.hpp"
@@ -41,6 +42,9 @@ public:
   std::optional<Refusal> run(const Sink& sink);
   /// A single iteration.
   Result<OpResults> run();
+  /// While a sink is called: a setting of iterations none of which has begun on any lane, after all
+  /// those before. Throws Error where one has.
+  void add_setting(const plan::StreamSetting& setting);
   [[nodiscard]] std::size_t most_live_iterations() const { return instances_.most_live(); }
 
 private:
@@ -225,7 +229,7 @@ private:
   std::vector<std::uint32_t> unmet_;  ///< ops that start now and note their version
   std::map<int, Duration> begun_;     ///< iterations that have begun
   std::map<int, std::vector<std::uint32_t>> before_begin_;  ///< optional ops that wait for that
-  std::vector<std::pair<int, std::vector<Duration>>> settings_;  ///< from an iteration on, by op
+  plan::StreamValues values_;                               ///< by iteration
   std::unique_ptr<Sources> sources_;
 
   std::vector<std::uint32_t> busy_;           ///< by resource that chooses: its holders

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "plan/check_extras.hpp"
 #include "sim/events/event_driver.hpp"
@@ -29,7 +30,8 @@ EventDriver::EventDriver(const Plan& plan, const plan::Stream& stream,
       noted_{needs_notes(plan, stream)},
       instances_{plan, reach_of(plan),
                  noted_ ? LiveIterations::Notes::kept : LiveIterations::Notes::none, stream.first},
-      pool_{plan, stream.first} {
+      pool_{plan, stream.first},
+      values_{plan} {
   set_up_tables();
   for (std::size_t set = 0; set + 1 < plan.set_begin.size(); ++set)
     access_.push_back(access_of(plan, set));
@@ -112,12 +114,26 @@ void EventDriver::set_up_tables() {
       if (plan_.resources[index(plan_.set_items[i])].kind == ResourceKind::device)
         on_device_.back() = 1;
   }
-  std::vector<Duration> durations;
-  for (const Op& op : plan_.ops) durations.push_back(op.duration);
-  for (const plan::StreamSetting& setting : stream_.settings) {
-    for (const auto& [id, duration] : setting.durations) durations[index(id)] = duration;
-    settings_.emplace_back(setting.from_iteration, durations);
+  for (const plan::StreamSetting& setting : stream_.settings) values_.append(setting);
+}
+
+void EventDriver::add_setting(const plan::StreamSetting& setting) {
+  LONGHAUL_ASSERT(noted_, "one iteration of {} has no later one", plan_.schedule);
+  const int from = setting.from_iteration;
+  const auto refuse = [&](int begun) {
+    fail(
+        "a setting of {} from iteration {} on comes late (iteration {} has begun). Name a later "
+        "one.",
+        plan_.schedule, from, begun);
+  };
+  if (from < instances_.oldest()) refuse(from);
+  if (from < values_.last()) refuse(values_.last());
+  for (int iteration = from; instances_.is_open(iteration); ++iteration) {
+    const std::uint32_t base = instances_.base_of(iteration);
+    for (std::uint32_t op = 0; op < plan_.ops.size(); ++op)
+      if (stage(base + op) == Stage::served) refuse(iteration);
   }
+  values_.append(setting);
 }
 
 /// What needs each op, of its own iteration or of a later one.

@@ -239,6 +239,49 @@ TEST(EventDriver, SettingsChangeAtAnIteration) {
   EXPECT_EQ(starts, (std::vector<std::int64_t>{0, 10, 20, 50, 51}));
 }
 
+TEST(EventDriver, TakesSettingsWhileItRuns) {
+  OneRank one;
+  const auto block = one.draft.add_block(one.compute, Duration{10});
+  const Plan plan = one.draft.make();
+  const auto starts = [&](int decided, int from) {
+    std::vector<std::int64_t> all;
+    simulate_steered_stream(
+        plan, {6, {}}, [&](const StreamedIteration& done) -> std::optional<plan::StreamSetting> {
+          all.push_back(done.results.times.front().start.count());
+          if (done.iteration != decided) return std::nullopt;
+          return plan::StreamSetting{from, {{one.draft.id(block), Duration{30}}}};
+        });
+    return all;
+  };
+  EXPECT_EQ(starts(1, 3), (std::vector<std::int64_t>{0, 10, 20, 30, 60, 90}));
+  EXPECT_EQ(starts(1, 2), (std::vector<std::int64_t>{0, 10, 20, 50, 80, 110}));
+  EXPECT_THROW(starts(1, 1), Error) << "it has begun";
+  EXPECT_THROW(starts(4, 0), Error);
+}
+
+// A stream with settings from its start is that which is given them while it runs.
+TEST(EventDriver, TakesTheSameSettingsInEitherWay) {
+  const ExchangingReplicas pair{40ms, 1, Serve::deadline};
+  plan::StreamSetting slower{9, {}};
+  for (std::uint32_t i = 0; i < pair.plan.ops.size(); ++i)
+    slower.durations.push_back({OpId{i}, 2 * pair.plan.ops[i].duration});
+  const auto ends = [&](const plan::Stream& stream, int decided) {
+    std::vector<OpTimes> all;
+    simulate_steered_stream(
+        pair.plan, stream,
+        [&](const StreamedIteration& done) -> std::optional<plan::StreamSetting> {
+          all.push_back(done.results.times);
+          return done.iteration == decided ? std::optional{slower} : std::nullopt;
+        });
+    return all;
+  };
+  const std::vector<OpTimes> whole = ends({16, {slower}}, -1), steered = ends({16, {}}, 5);
+  ASSERT_EQ(whole.size(), steered.size());
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (std::size_t op = 0; op < whole[i].size(); ++op)
+      EXPECT_EQ(whole[i][op].end, steered[i][op].end) << i << " " << op;
+}
+
 // Cut where nothing is under way it takes the same times; elsewhere it fills anew, and gets to the
 // same time between iterations.
 TEST(EventDriver, AStreamThatGoesOn) {
