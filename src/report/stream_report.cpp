@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "plan/link_model/weather.hpp"
+#include "plan/stream_values.hpp"
 #include "planner/collectives/grain.hpp"
 #include "report/tables.hpp"
 #include "sim/simulate.hpp"
@@ -74,6 +76,94 @@ Duration first_block(const Plan& plan, const OpResults& results) {
   return first;
 }
 
+/// A stream, and the controller that sees its telemetry.
+class AdaptingStream {
+public:
+  /// All outlive this.
+  AdaptingStream(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
+                 int iterations, const Plan& plan)
+      : schedule_{schedule},
+        scenario_{scenario},
+        arrangement_{arrangement},
+        iterations_{iterations},
+        first_{plan},
+        controller_{controller_of(scenario, plan)},
+        telemetry_{plan},
+        settings_{{0, controller_.setting()}} {}
+
+  /// The setting that follows from the iterations up to this one, if one is due.
+  std::optional<plan::StreamSetting> steer(const sim::StreamedIteration& done) {
+    telemetry_.add(done);
+    telemetry_.forget_before(done.iteration + 1 - std::max(scenario_.train.adapt.every, 2));
+    const int from =
+        planner::TrainingController::first_open(done.iteration, scenario_.train.staleness);
+    const std::optional<int> first = controller_.window(done.iteration);
+    if (!first || from >= iterations_) return std::nullopt;
+    const planner::TuneChoice before = controller_.setting();
+    const Duration held = telemetry_.longest_hold(*first, done.iteration);
+    const Bandwidth measured{controller_.model_bits() * (1 - before.compression_rate) * 1e9 /
+                             static_cast<double>(std::max<std::int64_t>(held.count(), 1))};
+    const planner::Adaptation made = controller_.decide(
+        done.iteration, telemetry_.of(*first, done.iteration, before.batch), measured);
+    decisions_.push_back(made);
+    settings_[made.iteration] = made.setting;
+    Plan next =
+        planner::lower_reported(schedule_, with_setting(scenario_, made.setting), arrangement_)
+            .plan;
+    plan::StreamSetting setting =
+        plan::setting_between(last_ ? *last_ : first_, next, made.iteration);
+    last_ = std::move(next);
+    return setting;
+  }
+
+  [[nodiscard]] AdaptationReport report() const {
+    AdaptationReport report{decisions_, 0, 0};
+    for (int iteration = 0; iteration < iterations_; ++iteration) {
+      const planner::TuneChoice& setting = std::prev(settings_.upper_bound(iteration))->second;
+      const auto samples =
+          std::accumulate(setting.batch.begin(), setting.batch.end(), std::int64_t{0});
+      report.samples += samples;
+      report.effective_samples += static_cast<double>(samples) / (1 + setting.g);
+    }
+    return report;
+  }
+
+private:
+  const Schedule& schedule_;
+  const Scenario& scenario_;
+  Arrangement arrangement_;
+  int iterations_;
+  const Plan& first_;
+  std::optional<Plan> last_;
+  planner::TrainingController controller_;
+  StreamTelemetry telemetry_;
+  std::map<int, planner::TuneChoice> settings_;  ///< from an iteration on
+  std::vector<planner::Adaptation> decisions_;
+};
+
+StreamReport steered_report(const Plan& plan, const Scenario& scenario, int iterations,
+                            const sim::StreamSteering& steering) {
+  StreamReport report;
+  report.schedule = plan.schedule;
+  report.wan_bytes = busiest_way(plan);
+  FreshParts fresh{plan, scenario};
+  const plan::Weather weather{plan, scenario};
+  const plan::WeatherOfIteration at{weather.calm() ? nullptr : &weather, 0, {}};
+  const auto take = [&](const sim::StreamedIteration& done) {
+    report.iteration_start.push_back(first_block(plan, done.results));
+    if (done.iteration >= iterations / 2 && done.iteration <= iterations - 3) fresh.add(done);
+    return steering(done);
+  };
+  sim::simulate_steered_stream(plan, {iterations, {}}, take, at);
+  fresh.tell(report);
+  if (iterations > 1) {
+    const int from = std::min(iterations / 2, iterations - 2);
+    report.period = (report.iteration_start.back() - report.iteration_start[to_size(from)]) /
+                    (iterations - 1 - from);
+  }
+  return report;
+}
+
 }  // namespace
 
 Bytes busiest_way(const Plan& plan) {
@@ -90,23 +180,17 @@ Bytes busiest_way(const Plan& plan) {
 }
 
 StreamReport stream_report(const Plan& plan, const Scenario& scenario, int iterations) {
-  StreamReport report;
-  report.schedule = plan.schedule;
-  report.wan_bytes = busiest_way(plan);
-  FreshParts fresh{plan, scenario};
-  const plan::Weather weather{plan, scenario};
-  const plan::WeatherOfIteration at{weather.calm() ? nullptr : &weather, 0, {}};
-  const auto take = [&](const sim::StreamedIteration& done) {
-    report.iteration_start.push_back(first_block(plan, done.results));
-    if (done.iteration >= iterations / 2 && done.iteration <= iterations - 3) fresh.add(done);
-  };
-  sim::simulate_stream(plan, {iterations, {}}, take, at);
-  fresh.tell(report);
-  if (iterations > 1) {
-    const int from = std::min(iterations / 2, iterations - 2);
-    report.period = (report.iteration_start.back() - report.iteration_start[to_size(from)]) /
-                    (iterations - 1 - from);
-  }
+  return steered_report(plan, scenario, iterations, [](const auto&) { return std::nullopt; });
+}
+
+StreamReport adapted_stream(const Schedule& schedule, const Scenario& scenario,
+                            Arrangement arrangement, int iterations) {
+  Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
+  AdaptingStream stream{schedule, scenario, arrangement, iterations, plan};
+  StreamReport report =
+      steered_report(plan, scenario, iterations,
+                     [&](const sim::StreamedIteration& done) { return stream.steer(done); });
+  report.adaptation = stream.report();
   return report;
 }
 
@@ -116,8 +200,11 @@ std::vector<StreamReport> all_streams(std::span<const planner::ScheduleResult> s
   std::vector<StreamReport> reports;
   if (scenario.parallel.gradient_sync != GradientSync::compressed) return reports;
   for (const planner::ScheduleResult& made : schedules)
-    reports.push_back(stream_report(
-        planner::lower_reported(made.schedule, scenario, arrangement).plan, scenario, iterations));
+    reports.push_back(
+        scenario.train.adapt.every > 0
+            ? adapted_stream(made.schedule, scenario, arrangement, iterations)
+            : stream_report(planner::lower_reported(made.schedule, scenario, arrangement).plan,
+                            scenario, iterations));
   return reports;
 }
 
@@ -131,6 +218,10 @@ nlohmann::ordered_json stream_json(const StreamReport& stream) {
   if (stream.fresh_share) json["fresh_share"] = *stream.fresh_share;
   json["fresh_parts"] = stream.fresh_parts;
   json["wan_bytes"] = stream.wan_bytes.count();
+  if (!stream.adaptation) return json;
+  json["samples"] = stream.adaptation->samples;
+  json["effective_samples"] = stream.adaptation->effective_samples;
+  json["adaptation"] = adaptation_json(*stream.adaptation);
   return json;
 }
 
@@ -149,9 +240,12 @@ std::string streams_text(std::span<const StreamReport> streams) {
                    each.period ? scale.text(static_cast<double>(each.period->count())) : "-",
                    each.fresh_share ? fmt::format("{:.1f}%", 100 * *each.fresh_share) : "-",
                    to_text(each.wan_bytes)});
-  return fmt::format("\n{} iterations without a barrier:\n",
-                     streams.front().iteration_start.size()) +
-         table.text();
+  std::string text =
+      fmt::format("\n{} iterations without a barrier:\n", streams.front().iteration_start.size()) +
+      table.text();
+  for (const StreamReport& each : streams)
+    if (each.adaptation) text += adaptation_text(each.schedule, *each.adaptation);
+  return text;
 }
 
 }  // namespace longhaul::report

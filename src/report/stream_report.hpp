@@ -9,6 +9,7 @@
 
 #include "plan/plan.hpp"
 #include "planner/make_schedule.hpp"
+#include "report/adapted_stream.hpp"
 #include "scenario/scenario.hpp"
 
 namespace longhaul::report {
@@ -25,6 +26,7 @@ struct StreamReport {
   std::vector<int> fresh_parts;  ///< that did so always and everywhere, by number in the model
   int parts = 0;                 ///< of the model
   Bytes wan_bytes;  ///< of an iteration, from a datacenter to another: of the pair with most
+  std::optional<AdaptationReport> adaptation{};  ///< with [train.adapt]; then `wan_bytes` is before
 };
 
 /// Bytes of an iteration of the plan over the ordered pair of datacenters with most.
@@ -34,6 +36,11 @@ struct StreamReport {
 /// the weak dependencies of blocks.
 [[nodiscard]] StreamReport stream_report(const Plan& plan, const Scenario& scenario,
                                          int iterations);
+/// The same with the controller of [train.adapt] beside it, which sees the telemetry of complete
+/// iterations and changes batches and rate of later ones. Throws Error where it has nothing to
+/// adapt.
+[[nodiscard]] StreamReport adapted_stream(const Schedule& schedule, const Scenario& scenario,
+                                          Arrangement arrangement, int iterations);
 /// Of schedules of scenarios that train so; empty for others.
 [[nodiscard]] std::vector<StreamReport> all_streams(
     std::span<const planner::ScheduleResult> schedules, const Scenario& scenario,

@@ -113,6 +113,7 @@ struct TrainingAdaptation {
   std::optional<double> lambda{};  ///< nullopt: Training::lambda
   double scale = 1;                ///< of g
   std::string probes{};            ///< the path of a file of measured ones; empty: none
+  int most_batch = 0;              ///< of a replica, that its memory holds; 0: not known
 };
 
 #define LONGHAUL_TARGET_KINDS(X) X(loss, "loss") X(error, "error")

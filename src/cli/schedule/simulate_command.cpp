@@ -134,8 +134,11 @@ ordered_json to_json(const SimulatedSchedules& simulation, const Scenario& scena
     if (!simulation.streams.empty())
       json["schedules"].back()["stream"] = report::stream_json(simulation.streams[i]);
   }
-  if (simulation.streams.size() == 1)
+  if (simulation.streams.size() == 1) {
     json["stream"] = report::stream_json(simulation.streams.front());
+    if (const auto& adaptation = simulation.streams.front().adaptation)
+      json["adaptation"] = report::adaptation_json(*adaptation);
+  }
   if (!simulation.under_jitter.empty())
     json["under_jitter"] = report::under_jitter_json(simulation.under_jitter);
   if (!simulation.under_weather.empty())

@@ -126,7 +126,7 @@ void check_can_train(const Scenario& scenario, int ranks) {
          scenario.name, scenario.parallel.tensor);
   if (scenario.train.adapt.every > 0)
     fail(
-        "train.adapt.every = {} (there is no controller of training runs yet). Leave [train.adapt] "
+        "train.adapt.every = {} (ranks have no controller yet; simulate has). Leave [train.adapt] "
         "out, or write every = 0.",
         scenario.train.adapt.every);
   if (scenario.ranks() != ranks)

@@ -35,6 +35,7 @@ TuneProblem tune_problem_of(const Scenario& scenario) {
   }
   problem.model_bytes = 4.0 * static_cast<double>(preset.parameters);
   problem.lambda = scenario.train.lambda;
+  if (const int most = scenario.train.adapt.most_batch; most > 0) problem.most_samples = most;
   return problem;
 }
 

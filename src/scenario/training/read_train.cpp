@@ -142,7 +142,9 @@ std::string read_train_costs(const ConfigNode& root, const ConfigNode& table, Tr
 
 TrainingAdaptation read_adapt(const ConfigNode& root, const ConfigNode& table) {
   const Section section{
-      table, "train.adapt", {"every", "estimate", "changes", "lambda", "scale", "probes"}};
+      table,
+      "train.adapt",
+      {"every", "estimate", "changes", "lambda", "scale", "probes", "most_batch"}};
   TrainingAdaptation adapt;
   if (const auto field = section.find("every")) adapt.every = read_int(*field, 0, kMostSteps);
   if (const auto field = section.find("estimate"))
@@ -151,6 +153,8 @@ TrainingAdaptation read_adapt(const ConfigNode& root, const ConfigNode& table) {
     adapt.changes = read_choice<AdaptedSettings>(*field);
   if (const auto field = section.find("lambda")) adapt.lambda = read_number(*field, 0, 1e9);
   if (const auto field = section.find("scale")) adapt.scale = read_number(*field, 0, 1e9);
+  if (const auto field = section.find("most_batch"))
+    adapt.most_batch = read_int(*field, 1, kMostSteps);
   if (const auto field = section.find("probes")) {
     const std::string name =
         read_file_name(*field, "a table with model, version, batch, compression_rate and g");

@@ -242,6 +242,30 @@ TEST(SimulateCommand, TwoRunsGiveTheSameBytes) {
   EXPECT_EQ(longhaul_run(arguments).out, longhaul_run(arguments).out);
 }
 
+TEST(SimulateCommand, AdaptsBatchesAndRateOfAStream) {
+  const TempDir dir;
+  const std::string scenario = LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/stella-adapt.toml";
+  const auto adapt = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"simulate", scenario, "--schedule", "stella", "--iterations"};
+    words.emplace_back("40");
+    words.insert(words.end(), more.begin(), more.end());
+    return longhaul_run(words);
+  };
+  const Outcome run = adapt({"--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto answer = run.json();
+  ASSERT_EQ(answer["adaptation"].size(), 3U);
+  EXPECT_EQ(answer["adaptation"], answer["stream"]["adaptation"]);
+  EXPECT_EQ(answer["adaptation"][0]["iteration"], 13);
+  EXPECT_EQ(answer["adaptation"][0]["batch"].size(), 4U);
+  EXPECT_THAT(adapt({}).out, HasSubstr("Batches and rate of stella, adapted while it ran:"));
+  const std::string probes = dir.write(
+      "p.csv", "model,batch,compression_rate,g\nswin_b,8,0,0\nswin_b,9,0,0\nswin_b,9,1,0\n");
+  const Outcome refused = adapt({"--set", "train.adapt.probes=" + probes});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("probes of swin_b, and stella-adapt trains vit-b-16"));
+}
+
 // `simulate --iterations N`: iterations back to back under the weather of the links.
 
 Outcome simulate(const std::string& scenario, std::vector<std::string> more) {

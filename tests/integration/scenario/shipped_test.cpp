@@ -235,6 +235,10 @@ TEST(Shipped, TheOnesOfStellaTrainHaveItsGpus) {
   EXPECT_EQ(std::ranges::count(gpus, "rtx4090"), 4);
   EXPECT_EQ(std::ranges::count(gpus, "rtx2080ti"), 4);
   EXPECT_EQ(shipped("stella-8gpu").costs_of(ReplicaId{0}).weights[0], Bytes{352'000'000});
+  const Scenario adapt = shipped("stella-adapt");
+  EXPECT_EQ(adapt.gpus_of_ranks(),
+            (std::vector<std::string>{"rtx4090", "rtx4090", "rtx2080ti", "rtx2080ti"}));
+  EXPECT_EQ(adapt.train.adapt.every, 10);
 }
 
 TEST(Shipped, ReplicasOfTrain2dcTrainASmallModelInTwoSites) {

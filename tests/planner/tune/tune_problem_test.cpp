@@ -46,6 +46,8 @@ TEST(TuneProblem, IsOfTheGpusOfReplicas) {
   EXPECT_EQ(problem.gpus, (std::vector<GpuSpeed>{{28, 300}, {20, 99}}));
   EXPECT_EQ(problem.model_bytes, 352e6);
   EXPECT_EQ(problem.lambda, 3);
+  EXPECT_EQ(problem.most_samples, std::nullopt);
+  EXPECT_EQ(tune_problem_of(two_replicas({"train.adapt.most_batch=112"})).most_samples, 112);
 }
 
 TEST(SurrogateFor, NoProbesTakesAllForEqual) {

@@ -43,7 +43,7 @@ TEST(ReadTrain, ReadsEachKey) {
       "values = \"bf16\"\nindex = \"gaps\"\nexchange = \"sites\"\nshare = \"each\"\n"
       "[train.costs]\ncopy_out = \"1ms\"\ncompress = [\"1ms\", \"2ms\", \"3ms\"]\n"
       "[train.adapt]\nevery = 50\nestimate = \"links\"\nlambda = 2\nscale = 50\n"
-      "probes = \"probes.csv\"\nchanges = \"rate\"\n");
+      "probes = \"probes.csv\"\nchanges = \"rate\"\nmost_batch = 64\n");
   EXPECT_EQ(train.parts, 3);
   EXPECT_THAT(train.batch, ElementsAre(20));
   EXPECT_EQ(train.staleness, 1);
@@ -72,6 +72,7 @@ TEST(ReadTrain, ReadsEachKey) {
   EXPECT_EQ(train.adapt.scale, 50);
   EXPECT_EQ(train.adapt.probes, "probes.csv");
   EXPECT_EQ(train.adapt.changes, AdaptedSettings::rate);
+  EXPECT_EQ(train.adapt.most_batch, 64);
 }
 
 TEST(ReadTrain, FindsProbesBesideTheScenario) {
@@ -149,6 +150,7 @@ TEST(ReadTrain, RefusesBelowItsTables) {
   EXPECT_THAT(said("[train.adapt]\nestimate = \"link\""), HasSubstr("Did you mean \"links\"?"));
   EXPECT_THAT(said("[train.adapt]\nevery = -1"), HasSubstr("train.adapt.every = -1"));
   EXPECT_THAT(said("[train.adapt]\nlambda = -0.5"), HasSubstr("train.adapt.lambda = -0.5"));
+  EXPECT_THAT(said("[train.adapt]\nmost_batch = 0"), HasSubstr("train.adapt.most_batch = 0"));
   EXPECT_THAT(said("[train.adapt]\nscale = -1"), HasSubstr("train.adapt.scale = -1"));
   EXPECT_THAT(said("[train.adapt]\nchanges = \"batch\""), HasSubstr("both"));
   EXPECT_THAT(said("[train.adapt]\nprobes = \"\""), HasSubstr("names no file"));
