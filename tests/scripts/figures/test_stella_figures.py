@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.errors import Failure
-from longhaul.figures.stella import (ablation, cluster, fig2, fig8, fig9, fig10, fig11, fig14, gpt2,
-                                     methods, table2)
+from longhaul.figures.stella import (ablation, adaptation, cluster, fig2, fig8, fig9, fig10, fig11,
+                                     fig14, gpt2, methods, table2)
 from longhaul.figures.stella.methods import Run
 from longhaul.papers import claims
 from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
@@ -153,7 +153,7 @@ class Figures(unittest.TestCase):
 
     def test_judged_claims_are_published_once(self):
         names = [name for name in claims.published() if name.startswith("stella-")]
-        self.assertEqual(len(names), 38)
+        self.assertEqual(len(names), 39)
         self.assertEqual({f"stella-{mbps}-dense" for mbps in fig9.RATES} - set(names), set())
 
 
@@ -179,6 +179,49 @@ class Ablation(unittest.TestCase):
     def test_no_less_than_nothing(self):
         self.assertEqual(ablation.percent([-0.01, 0.02]), "0.0%")
         self.assertEqual(ablation.percent([-0.2, 3]), "-0.2 to 3.0%")
+
+
+class Adaptation(unittest.TestCase):
+    def test_begins_at_the_rate_that_hides_the_exchange(self):
+        run = adaptation.Adapted("rate", "links", 115.7)
+        words = dict(one.split("=", 1) for one in adaptation.overrides(run, "swin-b", "p.csv"))
+        self.assertEqual(words["train.batch"], "[43,43,16,16]")
+        # Four replicas hand sets of 8 bytes a number on three times, within 43 images of 217 a s.
+        self.assertAlmostEqual(float(words["train.compress.keep"]),
+                               115.7e6 * 0.2 / (64 * 139e6 * 3 / 4), 5)
+        self.assertTrue(words["train.adapt.probes"].endswith("/p.csv"))
+
+    def test_gains_are_of_the_time_to_a_loss(self):
+        table = pd.DataFrame([{"changes": changes, "estimate": estimate, "tta_ms": time}
+                              for changes, estimate, time in (
+                                  ("both", "idle", 6), ("both", "links", 5), ("rate", "idle", 8),
+                                  ("rate", "links", 10), ("nothing", "idle", 10),
+                                  ("nothing", "idle", 20))])
+        self.assertEqual(adaptation.sooner(table, "rate"), [25, 50])
+        self.assertEqual(adaptation.sooner(table, "nothing"), [40, 70, 50, 75])
+
+    def test_batches_are_judged_only_with_probes(self):
+        shown = pd.DataFrame([{"mbps": mbps, "samples": fast + slow, "batch_rtx4090": fast,
+                               "batch_rtx2080ti": slow}
+                              for mbps, fast, slow in ((50, 60, 20), (100, 40, 10), (500, 20, 10))])
+        self.assertEqual(adaptation.follows(shown), (True, 80 / 30))
+        table = pd.DataFrame([{"changes": changes, "estimate": estimate, "tta_ms": time}
+                              for changes, time in (("both", 0.567), ("rate", 0.567 / 0.919),
+                                                ("nothing", 1))
+                              for estimate in adaptation.ESTIMATES])
+        for measured, verdict in ((True, HOLDS), (False, NOT_JUDGED)):
+            said = {one.id: one.verdict for one in adaptation.verdicts(table, shown, measured)}
+            self.assertEqual(set(said.values()), {verdict})
+
+    def test_the_trace_repeats(self):
+        self.assertEqual(adaptation.bandwidth_at(0.5), adaptation.bandwidth_at(300.5))
+
+    def test_probes_name_their_model(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "p.csv"
+            path.write_text("model,version,batch,compression_rate,g\nvit_b_16,v2,64,0.9,0.1\n")
+            self.assertEqual(adaptation.model_of(path), "vit-b-16")
+        self.assertEqual(adaptation.model_of(None), "swin-b")
 
 
 class Gpt2(unittest.TestCase):

@@ -74,6 +74,7 @@ LISTED = (
     "stella.table2",
     "stella.fig10",
     "stella.fig14",
+    "stella.adaptation",
     "stella.fig2",
     "stella.fig8",
     "stella.fig9",

@@ -24,6 +24,7 @@ class Cluster:
 
 EIGHT = Cluster("stella-8gpu", LAB + ("rtx2080ti",) * 2)
 MULTICLOUD = Cluster("stella-multicloud", LAB + ("v100",) * 2)
+ADAPTED = Cluster("stella-adapt", ("rtx4090",) * 2 + ("rtx2080ti",) * 2)
 FIG14 = Cluster("stella-fig14", (("rtx4090",) * 2 + ("rtx2080ti",) * 2) * 2)
 
 

@@ -106,8 +106,6 @@ def verdicts(table, measured):
                      "Equation 6 at the paper's batches, divided by speed: an RTX 4090 has 25.8 "
                      "(less than its alpha of 28) and 45.1 images. To the digits printed: 97 and "
                      "99.5."),
-        claims.judge("stella-adaptation", claims.NOT_JUDGED, "nothing",
-                     "It is of the time to a loss: measured convergence is needed."),
         claims.judge("stella-equal-bandwidth", claims.NOT_JUDGED, "nothing",
                      "It is of learning: measured convergence is needed."),
         claims.judge("stella-convergence", claims.NOT_JUDGED, "nothing",
