@@ -43,12 +43,14 @@ class CompareDdp(unittest.TestCase):
     def test_speed_ups_are_over_the_faster_dense_one(self):
         times = {"ddp": [30, 10, 20], "ddp+fp16": [16] * 3, "none": [25, 26, 24], "stella": [5] * 3}
 
-        def run(name):
-            return {"iteration_ns": times[name].pop(0), "loss": 1.0, "torch": "2"}
-        options = SimpleNamespace(repeat=3, methods=["none", "stella"])
-        with mock.patch.object(compare_ddp, "run_ddp", lambda job, options, rate, hook: run(
-                "ddp" if hook == "none" else "ddp+fp16")), \
-                mock.patch.object(compare_ddp, "run_ours", lambda job, options, rate, name: run(name)):
+        def run(name, iterations):
+            return {"iteration_ns": times[name].pop(0) if iterations == 40 else 0, "loss": 1.0,
+                    "torch": "2", "bytes_across": 7000 + 100 * iterations}
+        options = SimpleNamespace(repeat=3, methods=["none", "stella"], iterations=40)
+        with mock.patch.object(compare_ddp, "run_ddp", lambda job, options, rate, hook, iterations: run(
+                "ddp" if hook == "none" else "ddp+fp16", iterations)), \
+                mock.patch.object(compare_ddp, "run_ours",
+                                  lambda job, options, rate, name, iterations: run(name, iterations)):
             answer = compare_ddp.measured_at(None, options, "1Gbps")
         self.assertEqual(answer["faster_dense"], "ddp")
         self.assertEqual(answer["none_over_ddp"], 1.25)
@@ -56,6 +58,7 @@ class CompareDdp(unittest.TestCase):
         self.assertEqual((by_name["ddp"]["iteration_ns"], by_name["ddp"]["least_ns"],
                           by_name["ddp"]["largest_ns"]), (20, 10, 30))
         self.assertEqual(by_name["stella"]["speed_up"], 4)
+        self.assertEqual(by_name["ddp"]["wan_bytes"], 100)  # what a start and an end send left out
 
 
 if __name__ == "__main__":

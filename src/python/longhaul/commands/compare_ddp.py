@@ -109,11 +109,11 @@ def period_s(ends):
     return (ends[-1] - ends[half - 1]) / (len(ends) - half)
 
 
-def run_ddp(job, options, rate, hook):
+def run_ddp(job, options, rate, hook, iterations):
     """All ranks by one shell: rank 0's answer is what is printed."""
     task = {"ranks": job.ranks, "address": "10.83.0.1", "port": PORT, "interface": "wan0",
             "model": job.model, "batch": job.batch, "seed": 1, "hook": hook,
-            "iterations": options.iterations, "optimizer": options.optimizer,
+            "iterations": iterations, "optimizer": options.optimizer,
             "learning_rate": options.learning_rate, "text": str(options.text),
             "timeout_s": options.timeout}
     with tempfile.TemporaryDirectory() as directory:
@@ -129,39 +129,43 @@ def run_ddp(job, options, rate, hook):
     answer = json.loads(said.strip().splitlines()[-1])
     return {"commit": None, "iteration_ns": round(1e9 * period_s(answer["ends_s"])), "loss": answer["losses"][-1],
             "first_loss": answer["losses"][0], "parameters": answer["parameters"],
-            "torch": answer["torch"], "wan_bytes": wan.bytes_across // options.iterations,
-            "wan_payload_bytes": None}
+            "torch": answer["torch"], "bytes_across": wan.bytes_across, "wan_payload_bytes": None}
 
 
-def run_ours(job, options, rate, method):
+def run_ours(job, options, rate, method, iterations):
     with tempfile.TemporaryDirectory() as directory:
         with Wan(job, options, rate) as wan:
             run_inside([WAN, "mpi", "-n", job.ranks, tools.binary("bench_train"), job.path,
                         "--emulate", "off", "--methods", method, "--data", f"text:{options.text}",
                         "--optimizer", options.optimizer, "--lr-grid", options.learning_rate,
-                        "--max-iterations", options.iterations, "--points", 1, "--out", directory],
+                        "--max-iterations", iterations, "--points", 1, "--out", directory],
                        options.timeout)
         record = json.loads((Path(directory) / "record.json").read_text())
     curve = record["train"]["curves"][0]
     return {"commit": provenance.commit_of(record), "iteration_ns": curve["period_ns"], "loss": curve["losses"][-1],
             "first_loss": curve["losses"][0], "parameters": None, "torch": None,
-            "wan_bytes": wan.bytes_across // options.iterations,
-            "wan_payload_bytes": curve["wan"]["payload_bytes"] // options.iterations,
-            "check": curve["check"]}
+            "bytes_across": wan.bytes_across,
+            "wan_payload_bytes": curve["wan"]["payload_bytes"] // iterations, "check": curve["check"]}
 
 
 def measured_at(job, options, rate):
-    """Every system `--repeat` times, in turn, so that a change of the machine meets all of them."""
+    """Every system `--repeat` times, in turn, so that a change of the machine meets all of them. A run
+    of half the iterations tells what an iteration sends from what a start and an end do."""
+    def run(name, iterations):
+        return (run_ddp(job, options, rate, HOOKS[name], iterations) if name in HOOKS
+                else run_ours(job, options, rate, name, iterations))
     runs = {name: [] for name in (*HOOKS, *options.methods)}
     for repetition in range(options.repeat):
         for name, of_system in runs.items():
             progress.step(f"{rate}: {name}, {repetition + 1} of {options.repeat}")
-            of_system.append(run_ddp(job, options, rate, HOOKS[name]) if name in HOOKS
-                             else run_ours(job, options, rate, name))
+            of_system.append(run(name, options.iterations))
+    half = options.iterations // 2
     rows = []
     for name, of_system in runs.items():
         times = [run["iteration_ns"] for run in of_system]
-        rows.append({"system": name, **of_system[0], "iteration_ns": round(statistics.median(times)),
+        more = of_system[0]["bytes_across"] - run(name, half)["bytes_across"]
+        rows.append({"system": name, **of_system[0], "wan_bytes": more // (options.iterations - half),
+                     "iteration_ns": round(statistics.median(times)),
                      "least_ns": min(times), "largest_ns": max(times), "runs": len(times)})
     by_name = {row["system"]: row["iteration_ns"] for row in rows}
     faster = min(DENSE, key=by_name.get)
