@@ -70,8 +70,9 @@ protected:
   std::int64_t duration(std::size_t i) const {
     std::int64_t takes = op(i).duration.count();
     for (const plan::StreamSetting& setting : stream_.settings)
-      for (const auto& [changed, duration] : setting.durations)
-        if (setting.from_iteration <= iteration(i) && changed == id(i)) takes = duration.count();
+      for (const plan::StreamSetting::OpDuration& each : setting.durations)
+        if (setting.from_iteration <= iteration(i) && each.op == id(i))
+          takes = each.duration.count();
     return takes;
   }
   std::optional<plan::OpWindow> window(std::size_t i) const {
