@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
@@ -244,7 +245,7 @@ TEST(SimulateCommand, TwoRunsGiveTheSameBytes) {
 
 TEST(SimulateCommand, AdaptsBatchesAndRateOfAStream) {
   const TempDir dir;
-  const std::string scenario = LONGHAUL_SOURCE_DIR "/benchmarks/scenarios/stella-adapt.toml";
+  const std::string scenario = testing::in_checkout("benchmarks/scenarios/stella-adapt.toml");
   const auto adapt = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words{"simulate", scenario, "--schedule", "stella", "--iterations"};
     words.emplace_back("40");
