@@ -76,7 +76,7 @@ TEST_F(ClusterCommand, SaysWhereNoPlanFits) {
 TEST_F(ClusterCommand, PlacesJobsInSites) {
   const std::string sites = directory_.write(
       "sites.toml",
-      "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n"
+      "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\nweights = \"1MB\"\n"
       "[[datacenter]]\nname = \"east\"\ngpus = 2\n[[datacenter]]\nname = \"west\"\ngpus = 2\n"
       "[[link]]\nbetween = [\"east\", \"west\"]\nlatency = \"1ms\"\n");
   const std::string rates = directory_.write("placed.csv",
@@ -130,10 +130,10 @@ TEST_F(ClusterCommand, MakesRatesOverSitesByPlans) {
 }
 
 TEST_F(ClusterCommand, RefusesASiteWithoutGpus) {
-  const std::string sites =
-      directory_.write("sites.toml",
-                       "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n"
-                       "[[datacenter]]\nname = \"east\"\n");
+  const std::string sites = directory_.write(
+      "sites.toml",
+      "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\nweights = \"1MB\"\n"
+      "[[datacenter]]\nname = \"east\"\n");
   const Outcome found = run({"--gpus", sites, "--throughput", rates_, "--policy", "fifo"});
   EXPECT_EQ(found.code, 2);
   EXPECT_THAT(found.err, HasSubstr("datacenter east does not say how many GPUs"));
