@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.stella import bars, cluster, methods
@@ -44,6 +45,8 @@ class Costs:
     sparse: float
     single: float
     dense: float
+    command: str = ""  # that measured them, and its program's commit
+    commit: str = ""
 
 
 # 5.3 and figure 13. Of top-k it gives nothing: threshold without blocks takes 3.35 times as long.
@@ -66,14 +69,16 @@ def draw(options):
 def measured(path):
     """Costs of a record of bench_compress, or of the kept one."""
     if path:
-        kernels = json.loads(Path(path).read_text(encoding="utf-8"))["kernels"]
-        found = {one["name"]: 1e3 * one["median_s"] for one in kernels}
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = {one["name"]: 1e3 * one["median_s"] for one in record["kernels"]}
+        command, commit = provenance.command_of(record), provenance.commit_of(record)
     else:
         kept = pd.read_csv(KEPT, comment="#")
         found = dict(zip(kept["kernel"], kept["median_ms"]))
+        command, commit = str(kept["command"].iloc[0]), str(kept["commit"].iloc[0])
     return Costs(found["threshold of blocks of 16"], found["topk of single numbers"],
                  found["momentum skip"], found["momentum skip of single numbers"],
-                 found["momentum dense"])
+                 found["momentum dense"], command, commit)
 
 
 def without_parts():
@@ -115,6 +120,9 @@ def numbers(costs):
                              *with_costs({"paper": PAPER, "measured": costs})])
     keys = ["model", "mbps", "method", "host"]
     table["host"] = table["host"].fillna("")
+    measured_costs = table["host"].str.endswith(", measured")
+    for column in ("command", "commit"):  # of the run that measured the costs
+        table[column] = [getattr(costs, column) if one else "" for one in measured_costs]
     whole = table[table["without"].isin(["nothing", "neither"])].set_index(keys)["iteration_ms"]
     table["slower_percent"] = [
         100 * (1 - whole.get(key, float("nan")) / own)
@@ -187,13 +195,20 @@ def staleness(table):
                         "(hidden).")
 
 
+def source(table):
+    """Command and commit of the run that measured costs."""
+    own = table[table["command"] != ""].iloc[0]
+    return f"{own['command']}, commit {own['commit']}"
+
+
 def of_costs(table):
     judged = []
     for claim, choice in (("stella-topk", "top-k"), ("stella-dense-sgd", "dense SGD"),
                           ("stella-both", "both")):
         own = table[table["without"] == choice].set_index("host")["slower_percent"]
         why = ("By costs of the paper (of top-k only threshold without blocks is known) and by "
-               "those of one core here; 16 workers hide all of them beside the blocks.")
+               "those of one core here; 16 workers hide all of them beside the blocks. "
+               f"Measured by {source(table)}.")
         if choice == "both":
             why += (f" The paper's two alone make {table['product_percent'].iloc[0]:.1f}%; tasks "
                     "that were hidden one by one may cost more together.")
