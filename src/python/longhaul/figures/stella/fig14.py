@@ -107,9 +107,9 @@ def verdicts(table, measured):
                      "(less than its alpha of 28) and 45.1 images. To the digits printed: 97 and "
                      "99.5."),
         claims.judge("stella-equal-bandwidth", claims.NOT_JUDGED, "nothing",
-                     "It is of learning: measured convergence is needed."),
+                     "It is of learning, of which this figure simulates nothing."),
         claims.judge("stella-convergence", claims.NOT_JUDGED, "nothing",
-                     "It is of learning: measured convergence is needed.")]
+                     "It is of learning, of which this figure simulates nothing.")]
 
 
 def figure_of(table, measured):
