@@ -18,7 +18,8 @@ namespace {
 int create(const std::string& name, std::size_t bytes) {
   const int file = shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600);
   if (file < 0) return -1;
-  if (ftruncate(file, static_cast<off_t>(bytes)) == 0) return file;
+  // Room that is missing is found here, not by a signal at the first touch.
+  if ((errno = posix_fallocate(file, 0, static_cast<off_t>(bytes))) == 0) return file;
   close(file);
   shm_unlink(name.c_str());
   return -1;

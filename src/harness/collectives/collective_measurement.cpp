@@ -204,8 +204,9 @@ void play_at_full_speed(const plan::Collective& collective, engine::Ranks& ranks
                         const CollectiveSettings& settings, CollectiveMeasurement& measured) {
   measured.adds_up = true;
   measured.out_of_place =
-      time_steps(collective, ranks, settings.repetitions, BufferUse::out_of_place);
-  measured.in_place = time_steps(collective, ranks, settings.repetitions, BufferUse::in_place);
+      time_steps(collective, ranks, settings.repetitions, BufferUse::out_of_place, settings.calls);
+  measured.in_place =
+      time_steps(collective, ranks, settings.repetitions, BufferUse::in_place, settings.calls);
   measured.durations_ns = measured.out_of_place->durations_ns;
 }
 
@@ -225,12 +226,11 @@ bool is_same_call(const plan::Collective& a, const plan::Collective& b) {
 
 CollectiveMeasurement measure_collective(const plan::Collective& asked, const Scenario& scenario,
                                          engine::Ranks& ranks, const CollectiveSettings& settings) {
-  const bool emulates = settings.engine.emulation == engine::Emulation::on;
   plan::Collective collective = asked;
-  if (!emulates) collective.size = size_in_numbers(asked);
+  if (!settings.emulates()) collective.size = size_in_numbers(asked);
   CollectiveMeasurement measured;
   measured.predicted = planner::play_collective(collective, scenario).or_throw();
-  if (emulates)
+  if (settings.emulates())
     play_emulated(collective, scenario, ranks, settings, measured);
   else
     play_at_full_speed(collective, ranks, settings, measured);

@@ -19,10 +19,6 @@
 
 namespace longhaul::harness {
 
-/// What carries a collective out: our messages, or one call of MPI (NCCL).
-#define LONGHAUL_COLLECTIVE_CALLS(X) X(messages, "messages") X(native, "native")
-LONGHAUL_LISTED_ENUM(CollectiveCalls, LONGHAUL_COLLECTIVE_CALLS);
-
 /// A pipeline on the same ranks, an iteration of which begins when the collective may begin.
 struct BesideWork {
   std::string schedule;
@@ -36,6 +32,11 @@ struct CollectiveSettings {
   CollectiveCalls calls = CollectiveCalls::messages;
   std::optional<BesideWork> beside{};  ///< where links are emulated
   planner::TieDraws ties{};            ///< no draws: none are made
+
+  /// Otherwise the machine is measured as it is.
+  [[nodiscard]] bool emulates() const {
+    return engine.emulation == engine::Emulation::on && calls == CollectiveCalls::messages;
+  }
 };
 
 /// A pipeline that was played beside a collective, and what the collective would take by itself.

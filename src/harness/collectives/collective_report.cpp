@@ -171,14 +171,16 @@ std::string full_speed_tables(const std::vector<CollectiveMeasurement>& measured
 std::string collective_tables(const std::string& scenario, const CollectiveSettings& settings,
                               const std::vector<CollectiveMeasurement>& measured,
                               TableWidth width) {
-  const bool emulates = settings.engine.emulation == engine::Emulation::on &&
-                        settings.calls == CollectiveCalls::messages;
+  const bool emulates = settings.emulates();
   const std::string beside =
       settings.beside ? fmt::format(", beside {}", settings.beside->schedule) : "";
+  const std::string shared = settings.calls == CollectiveCalls::shared
+                                 ? ", read from the senders' memory by ranks of one host"
+                                 : "";
   return fmt::format(
       "{}: {}\n\n{}", scenario,
       emulates ? "emulated links, times as played" + beside
-               : "the machine as it is, numbers of 4 bytes, whole messages",
+               : "the machine as it is, numbers of 4 bytes, whole messages" + shared,
       emulates ? emulated_tables(measured, width) : full_speed_tables(measured, width));
 }
 

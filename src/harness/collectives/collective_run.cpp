@@ -18,27 +18,23 @@
 namespace longhaul::harness {
 namespace {
 
-bool emulates(const CollectiveSettings& settings) {
-  return settings.engine.emulation == engine::Emulation::on &&
-         settings.calls == CollectiveCalls::messages;
-}
-
 void refuse_contradictions(const CollectiveOptions& options, const CollectiveSettings& settings) {
-  if (!emulates(settings) && !options.payload.empty())
+  if (!settings.emulates() && !options.payload.empty())
     fail(
         "--payload: it has no effect here (the machine is measured with whole messages). Leave it "
         "out.");
-  if (!emulates(settings) && settings.device != DeviceKind::cpu)
+  if (!settings.emulates() && settings.device != DeviceKind::cpu)
     fail("--device {}: without emulation numbers lie in the memory of the host. Use cpu.",
          options.device);
-  if (!emulates(settings) && !options.beside.empty())
+  if (!settings.emulates() && !options.beside.empty())
     fail("--beside: without emulation no pipeline is played (its links are). Leave one out.");
   if (options.fit && !options.beside.empty())
     fail("--fit: beside a pipeline rings do not show what a level can do. Leave --beside out.");
   if (options.fit && options.out.empty())
     fail("--fit: there is no place for levels.toml. Give --out DIRECTORY.");
-  if (options.fit && settings.calls == CollectiveCalls::native)
-    fail("--fit: it plays rings of messages, not MPI's own calls. Leave one out.");
+  if (options.fit && settings.calls != CollectiveCalls::messages)
+    fail("--fit: it plays rings of messages, not by --collectives {}. Leave one out.",
+         options.calls);
 }
 
 nlohmann::ordered_json record_of(const CollectiveOptions& options, const Scenario& scenario,
@@ -54,7 +50,7 @@ nlohmann::ordered_json record_of(const CollectiveOptions& options, const Scenari
   record["ranks"] = scenario.ranks();
   record["emulation"] = options.emulate;
   record["collectives_by"] = options.calls;
-  if (emulates(settings)) record["payload_bytes"] = settings.engine.payload.count();
+  if (settings.emulates()) record["payload_bytes"] = settings.engine.payload.count();
   if (settings.beside) record["beside"] = settings.beside->schedule;
   record["check"] = wrong == 0 ? "ok" : "wrong";
   record["environment"] = environment;
@@ -89,7 +85,8 @@ void declare(Arguments& arguments, CollectiveOptions& options) {
       .shows_default();
   arguments
       .option("--collectives", options.calls,
-              "messages, or native: MPI's own calls alone, on the machine as it is")
+              "messages; or, on the machine as it is, shared: ranks of one host read from each "
+              "other's memory; native: MPI's own calls alone")
       .shows_default();
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
   arguments.option("--beside", options.beside,
@@ -137,7 +134,7 @@ std::vector<plan::Collective> collectives_of(const CollectiveOptions& options,
   std::vector<plan::Collective> all = options.fit
                                           ? level_rings(options.collective, scenario)
                                           : listed_collectives(options.collective, scenario);
-  if (options.emulate == "off" || options.calls == "native")
+  if (options.emulate == "off" || options.calls != "messages")
     for (const plan::Collective& each : all) require_runnable(each);
   return all;
 }

@@ -17,18 +17,9 @@ constexpr std::size_t kWindow = 3;
 
 std::size_t segments_of(std::size_t numbers) { return (numbers + kSegment - 1) / kSegment; }
 
-bool overlap(std::span<const plan::ItemRange> a, std::span<const plan::ItemRange> b) {
-  return std::ranges::any_of(a, [&](const plan::ItemRange& left) {
-    return std::ranges::any_of(b, [&](const plan::ItemRange& right) {
-      return left.first < right.end() && right.first < left.end();
-    });
-  });
-}
-
-std::size_t numbers_of_memory(const plan::Collective& collective) {
-  const bool each_to_each = collective.kind == CollectiveKind::all_to_all;
-  return to_size(collective.size.count()) / sizeof(float) *
-         (each_to_each ? collective.members.size() : 1);
+std::unique_ptr<float[]> memory(const plan::Collective& collective, bool is_there) {
+  if (!is_there) return nullptr;
+  return std::make_unique_for_overwrite<float[]>(numbers_of_memory(collective));
 }
 
 }  // namespace
@@ -43,81 +34,53 @@ StepRunner::StepRunner(const plan::Collective& collective, const plan::Collectiv
     : collective_{collective},
       steps_{steps},
       self_{self},
-      use_{use},
-      count_{numbers_of_memory(collective)},
-      work_{std::make_unique_for_overwrite<float[]>(count_)},
+      input_{memory(collective, use == BufferUse::out_of_place)},
+      work_{memory(collective, true)},
+      numbers_{collective, steps, self, input_.get(), work_.get()},
       sent_(steps.messages.size()),
       left_(steps.messages.size()),
       placed_(steps.messages.size()) {
-  if (use == BufferUse::out_of_place) input_ = std::make_unique_for_overwrite<float[]>(count_);
-  for (std::uint32_t m = 0; m < steps.messages.size(); ++m) {
-    const plan::StepMessage& message = steps.messages[m];
-    if (message.from != self && message.to != self) continue;
+  add_streams();
+}
+
+void StepRunner::add_streams() {
+  for (std::uint32_t m = 0; m < steps_.messages.size(); ++m) {
+    const plan::StepMessage& message = steps_.messages[m];
+    if (message.from != self_ && message.to != self_) continue;
     if (streams_.size() <= at(message.stream)) streams_.resize(at(message.stream) + 1);
     Stream& stream = streams_[at(message.stream)];
-    if (message.from == self) stream.sends.push_back({m, parts_of(message)});
-    if (message.to == self) stream.receives.push_back({m, parts_of(message)});
+    if (message.from == self_) stream.sends.push_back({m, numbers_.parts_of(message)});
+    if (message.to == self_) stream.receives.push_back({m, numbers_.parts_of(message)});
   }
   for (Stream& stream : streams_) {
     std::ranges::stable_sort(stream.receives, {}, [&](const Receive& receive) {
       return steps_.messages[receive.message].step;
     });
-    for (Receive& receive : stream.receives) add_constraints(stream, receive);
+    std::vector<std::uint32_t> sent, received;
+    for (const Send& send : stream.sends) sent.push_back(send.message);
+    for (const Receive& receive : stream.receives) received.push_back(receive.message);
+    for (Receive& receive : stream.receives) {
+      receive.after = place_after(steps_, receive.message, sent, received);
+      settle_shape(receive);
+    }
   }
 }
 
-std::vector<StepRunner::Part> StepRunner::parts_of(const plan::StepMessage& message) const {
-  const std::size_t members = to_size(steps_.members);
-  const std::size_t share = to_size(collective_.size.count()) / sizeof(float) / members;
-  const std::size_t size = share / to_size(steps_.pieces);
-  std::vector<Part> parts;
-  for (const plan::ItemRange& range : steps_.ranges_of(message))
-    for (std::uint32_t item = range.first; item < range.end(); ++item)
-      parts.push_back({item, item * share + size * to_size(message.piece), size});
-  return parts;
-}
-
-void StepRunner::add_constraints(const Stream& stream, Receive& receive) const {
-  const plan::StepMessage& message = steps_.messages[receive.message];
-  const auto ranges = steps_.ranges_of(message);
-  for (const Part& part : receive.parts) receive.size += part.size;
+void StepRunner::settle_shape(Receive& receive) const {
+  for (const ItemPart& part : receive.parts) receive.size += part.size;
   receive.segments = segments_of(receive.size);
   receive.together = true;
   for (std::size_t i = 1; i < receive.parts.size(); ++i)
     receive.together = receive.together && receive.parts[i - 1].first + receive.parts[i - 1].size ==
                                                receive.parts[i].first;
-  for (const Send& send : stream.sends) {
-    const plan::StepMessage& other = steps_.messages[send.message];
-    if (other.step <= message.step && overlap(steps_.ranges_of(other), ranges))
-      receive.left_before.push_back(send.message);
-  }
-  for (const Receive& other : stream.receives) {
-    const plan::StepMessage& before = steps_.messages[other.message];
-    if (&other != &receive && before.adds && overlap(steps_.ranges_of(before), ranges))
-      receive.alone = false;
-    // Sums are rounded: they are added up in one order, whichever comes first.
-    const bool is_before =
-        before.adds && message.adds
-            ? std::pair{before.step, other.message} < std::pair{message.step, receive.message}
-            : before.step < message.step;
-    if (is_before && overlap(steps_.ranges_of(before), ranges))
-      receive.placed_before.push_back(other.message);
-  }
 }
 
 void StepRunner::begin_iteration(int iteration) {
-  iteration_ = iteration;
-  const StepNumbers numbers{steps_, iteration};
-  float* const to = use_ == BufferUse::in_place ? work_.get() : input_.get();
-  const std::size_t share =
-      to_size(collective_.size.count()) / sizeof(float) / to_size(steps_.members);
-  for (std::uint32_t item = 0; item < steps_.items(); ++item)
-    if (plan::brings(steps_, self_, item)) numbers.fill({to + item * share, share}, self_, item);
+  numbers_.begin_iteration(iteration);
   reset();
 }
 
 void StepRunner::reset() {
-  in_work_.assign(to_size(steps_.pieces) * steps_.items(), use_ == BufferUse::in_place);
   std::ranges::fill(sent_, 0);
   std::ranges::fill(left_, 0);
   std::ranges::fill(placed_, 0);
@@ -164,7 +127,7 @@ void StepRunner::run(comm::Transport& transport) {
     }
     if (!done.empty()) go_on();
   }
-  take_over_own();
+  numbers_.take_over_own();
 }
 
 bool StepRunner::is_ready(const Send& send) const {
@@ -176,8 +139,8 @@ bool StepRunner::is_ready(const Send& send) const {
 }
 
 bool StepRunner::is_free(const Receive& receive) const {
-  return std::ranges::all_of(receive.left_before, [&](auto m) { return left_[m] != 0; }) &&
-         std::ranges::all_of(receive.placed_before, [&](auto m) { return placed_[m] != 0; });
+  return std::ranges::all_of(receive.after.left, [&](auto m) { return left_[m] != 0; }) &&
+         std::ranges::all_of(receive.after.placed, [&](auto m) { return placed_[m] != 0; });
 }
 
 bool StepRunner::post_sends(comm::Transport& transport, std::uint32_t s) {
@@ -237,10 +200,11 @@ void StepRunner::prepare(Receive& receive) {
     return;
   }
   // Sums of several messages at a time are kept in one place from the first on.
-  if (message.adds && !receive.alone)
-    for (const Part& part : receive.parts) bring_to_work(part, message.piece);
-  const bool uniform = std::ranges::all_of(receive.parts, [&](const Part& part) {
-    return in_work(part, message.piece) == in_work(receive.parts.front(), message.piece);
+  if (message.adds && !receive.after.alone)
+    for (const ItemPart& part : receive.parts) numbers_.bring_to_work(part, message.piece);
+  const bool uniform = std::ranges::all_of(receive.parts, [&](const ItemPart& part) {
+    return numbers_.in_work(part, message.piece) ==
+           numbers_.in_work(receive.parts.front(), message.piece);
   });
   if (free && uniform) receive.how = Arrival::added_at_once;
   receive.scratch = take_memory(
@@ -254,7 +218,7 @@ void StepRunner::post_segment(comm::Transport& transport, const Request& request
   if (receive.how == Arrival::kept) into += begin;
   if (receive.how == Arrival::added_at_once) into += request.segment % kWindow * kSegment;
   if (receive.how == Arrival::to_its_place)
-    into = work_.get() + receive.parts.front().first + begin;
+    into = numbers_.work() + receive.parts.front().first + begin;
   const Rank from = collective_.members[at(steps_.messages[receive.message].from)];
   const int tag = static_cast<int>(receive.message % static_cast<std::uint32_t>(transport.tags()));
   const std::span<float> room{into, std::min(kSegment, receive.size - begin)};
@@ -266,10 +230,10 @@ void StepRunner::arrive(comm::Transport& transport, const Request& request) {
   Receive& receive = streams_[request.stream].receives[request.index];
   ++receive.arrived_segments;
   if (receive.how != Arrival::added_at_once) return;
-  const Part& first = receive.parts.front();
+  const ItemPart& first = receive.parts.front();
   const std::size_t begin = request.segment * kSegment;
-  comm::add_numbers(work_.get() + first.first + begin,
-                    source_of(first, steps_.messages[receive.message].piece) + begin,
+  comm::add_numbers(numbers_.work() + first.first + begin,
+                    numbers_.source_of(first, steps_.messages[receive.message].piece) + begin,
                     receive.scratch.data() + request.segment % kWindow * kSegment,
                     std::min(kSegment, receive.size - begin));
   Request next = request;
@@ -290,29 +254,21 @@ bool StepRunner::place_arrivals(Stream& stream) {
   return any;
 }
 
-char& StepRunner::in_work(const Part& part, int piece) {
-  return in_work_[at(piece) * steps_.items() + part.item];
-}
-
-const float* StepRunner::source_of(const Part& part, int piece) {
-  return (in_work(part, piece) != 0 ? work_.get() : input_.get()) + part.first;
-}
-
 std::span<const float> StepRunner::numbers_of(Send& send) {
   const int piece = steps_.messages[send.message].piece;
   if (send.parts.empty()) return {};
-  const float* const first = source_of(send.parts.front(), piece);
+  const float* const first = numbers_.source_of(send.parts.front(), piece);
   std::size_t size = 0;
   bool together = true;
-  for (const Part& part : send.parts) {
-    together = together && source_of(part, piece) == first + size;
+  for (const ItemPart& part : send.parts) {
+    together = together && numbers_.source_of(part, piece) == first + size;
     size += part.size;
   }
   if (together) return {first, size};
   send.packed = take_memory(size);
   float* to = send.packed.data();
-  for (const Part& part : send.parts) {
-    std::memcpy(to, source_of(part, piece), part.size * sizeof(float));
+  for (const ItemPart& part : send.parts) {
+    std::memcpy(to, numbers_.source_of(part, piece), part.size * sizeof(float));
     to += part.size;
   }
   return std::span<const float>{send.packed}.first(size);
@@ -332,50 +288,20 @@ std::vector<float> StepRunner::take_memory(std::size_t size) {
 void StepRunner::place(Receive& receive) {
   const plan::StepMessage& message = steps_.messages[receive.message];
   const float* from = receive.scratch.data();
-  for (const Part& part : receive.parts) {
-    float* const to = work_.get() + part.first;
+  for (const ItemPart& part : receive.parts) {
+    float* const to = numbers_.work() + part.first;
     const bool kept = receive.how == Arrival::kept;
     if (kept && message.adds)
-      comm::add_numbers(to, source_of(part, message.piece), from, part.size);
+      comm::add_numbers(to, numbers_.source_of(part, message.piece), from, part.size);
     else if (kept)
       std::memcpy(to, from, part.size * sizeof(float));
-    in_work(part, message.piece) = 1;
+    numbers_.set_in_work(part, message.piece);
     if (kept) from += part.size;
   }
   if (receive.how != Arrival::to_its_place) memories_.push_back(std::move(receive.scratch));
   receive.placed = true;
   placed_[receive.message] = 1;
   --unfinished_;
-}
-
-/// What this member brings and keeps, into the memory of the result.
-void StepRunner::take_over_own() {
-  const std::size_t share =
-      to_size(collective_.size.count()) / sizeof(float) / to_size(steps_.members);
-  const std::size_t size = share / to_size(steps_.pieces);
-  for (std::uint32_t item = 0; item < steps_.items(); ++item) {
-    if (!plan::gets(steps_, self_, item) || !plan::brings(steps_, self_, item)) continue;
-    for (int piece = 0; piece < steps_.pieces; ++piece)
-      bring_to_work({item, item * share + size * to_size(piece), size}, piece);
-  }
-}
-
-void StepRunner::bring_to_work(const Part& part, int piece) {
-  if (in_work(part, piece) != 0) return;
-  std::memcpy(work_.get() + part.first, input_.get() + part.first, part.size * sizeof(float));
-  in_work(part, piece) = 1;
-}
-
-std::int64_t StepRunner::wrong_items() const {
-  const StepNumbers numbers{steps_, iteration_};
-  const std::size_t share =
-      to_size(collective_.size.count()) / sizeof(float) / to_size(steps_.members);
-  std::int64_t wrong = 0;
-  for (std::uint32_t item = 0; item < steps_.items(); ++item)
-    if (plan::gets(steps_, self_, item) &&
-        !numbers.are_right({work_.get() + item * share, share}, item))
-      ++wrong;
-  return wrong;
 }
 
 }  // namespace longhaul::harness

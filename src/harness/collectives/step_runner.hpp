@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/transport.hpp"
-#include "harness/collectives/step_numbers.hpp"
+#include "harness/collectives/member_numbers.hpp"
 #include "plan/steps/collective_steps.hpp"
 
 namespace longhaul::harness {
@@ -31,17 +31,12 @@ public:
   /// All members together.
   void run(comm::Transport& transport);
   /// Items that this member should have got, and did not, in the last iteration.
-  [[nodiscard]] std::int64_t wrong_items() const;
+  [[nodiscard]] std::int64_t wrong_items() const { return numbers_.wrong_items(); }
 
 private:
-  /// Numbers of one item in one piece, where they lie.
-  struct Part {
-    std::uint32_t item = 0;
-    std::size_t first = 0, size = 0;
-  };
   struct Send {
     std::uint32_t message = 0;
-    std::vector<Part> parts;
+    std::vector<ItemPart> parts;
     std::vector<float> packed{};
     std::size_t under_way = 0;  ///< segments
   };
@@ -49,12 +44,9 @@ private:
   enum class Arrival : std::uint8_t { to_its_place, added_at_once, kept };
   struct Receive {
     std::uint32_t message = 0;
-    std::vector<Part> parts;
+    std::vector<ItemPart> parts;
     bool together = false;  ///< its numbers lie together
-    bool alone = true;      ///< no other one adds to the same items
-    /// Own messages that must have left, arrivals that must be in place before it: they touch the
-    /// same items.
-    std::vector<std::uint32_t> left_before{}, placed_before{};
+    PlaceAfter after{};
     std::vector<float> scratch{};
     std::size_t size = 0, segments = 0, posted_segments = 0, arrived_segments = 0;
     Arrival how = Arrival::kept;
@@ -70,8 +62,8 @@ private:
     bool is_send = false;
   };
 
-  [[nodiscard]] std::vector<Part> parts_of(const plan::StepMessage& message) const;
-  void add_constraints(const Stream& stream, Receive& receive) const;
+  void add_streams();
+  void settle_shape(Receive& receive) const;
   void reset();
   [[nodiscard]] bool is_ready(const Send& send) const;
   [[nodiscard]] bool is_free(const Receive& receive) const;
@@ -84,20 +76,13 @@ private:
   [[nodiscard]] std::span<const float> numbers_of(Send& send);
   [[nodiscard]] std::vector<float> take_memory(std::size_t size);
   void place(Receive& receive);
-  void bring_to_work(const Part& part, int piece);
-  void take_over_own();
-  [[nodiscard]] char& in_work(const Part& part, int piece);
-  [[nodiscard]] const float* source_of(const Part& part, int piece);
 
   const plan::Collective& collective_;
   const plan::CollectiveSteps& steps_;
   int self_;
-  BufferUse use_;
-  int iteration_ = 0;
-  std::size_t count_;  ///< numbers of the memory
   std::unique_ptr<float[]> input_, work_;
+  MemberNumbers numbers_;
   std::vector<Stream> streams_;
-  std::vector<char> in_work_;               ///< by piece, item: `work_` has it; otherwise `input_`
   std::vector<char> sent_, left_, placed_;  ///< by message
   std::unordered_map<comm::RequestId, Request> requests_;
   std::vector<std::vector<float>> memories_;  ///< of messages that are over, for the next

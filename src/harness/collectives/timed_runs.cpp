@@ -6,6 +6,7 @@
 #include "base/index.hpp"
 #include "base/unit_text.hpp"
 #include "comm/mpi/own_collectives.hpp"
+#include "harness/collectives/shared_runner.hpp"
 #include "harness/collectives/step_runner.hpp"
 
 namespace longhaul::harness {
@@ -137,10 +138,34 @@ void require_runnable(const plan::Collective& collective) {
          to_text(memory), to_text(kMostMemory));
 }
 
+namespace {
+
+void require_one_host(const plan::Collective& collective, const engine::Ranks& ranks) {
+  const comm::HostRanks& hosts = ranks.host_ranks();
+  for (const Rank member : collective.members)
+    if (hosts.host_of(member) != hosts.host_of(collective.members.front()))
+      throw Error{
+          fmt::format("--collectives shared: ranks {} and {} are on two hosts, and share no "
+                      "memory. Use messages, or a --group of one host.",
+                      index(collective.members.front()), index(member)),
+          ExitCode::bad_input};
+}
+
+}  // namespace
+
 TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
-                     const Repetitions& repetitions, BufferUse use) {
+                     const Repetitions& repetitions, BufferUse use, CollectiveCalls calls) {
   const plan::CollectiveSteps steps = plan::steps_of(collective);
   Timing timing{collective, ranks};
+  if (calls == CollectiveCalls::shared) {
+    require_one_host(collective, ranks);
+    std::optional<SharedRunner> runner;
+    if (timing.member() >= 0)
+      runner.emplace(collective, steps, timing.member(), use, ranks.world());
+    return timing.time(
+        repetitions, [&](int iteration) { runner->begin_iteration(iteration); },
+        [&] { runner->run(); }, [&] { return runner->wrong_items(); });
+  }
   std::optional<StepRunner> runner;
   if (timing.member() >= 0) runner.emplace(collective, steps, timing.member(), use);
   return timing.time(

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "base/statistics/sample.hpp"
 #include "engine/ranks.hpp"
 #include "harness/collectives/step_numbers.hpp"
@@ -18,6 +19,11 @@ struct TimedRuns {
   std::int64_t wrong = 0;  ///< items, of all members and iterations, warm-up included
 };
 
+/// What carries a collective out: our messages over the transport, our messages as members of one
+/// host read them from each other's memory, or one call of MPI (NCCL).
+#define LONGHAUL_COLLECTIVE_CALLS(X) X(messages, "messages") X(shared, "shared") X(native, "native")
+LONGHAUL_LISTED_ENUM(CollectiveCalls, LONGHAUL_COLLECTIVE_CALLS);
+
 /// Iterations that are measured, and those before them.
 struct Repetitions {
   int iterations = 8;
@@ -28,9 +34,11 @@ struct Repetitions {
 /// than memory holds.
 void require_runnable(const plan::Collective& collective);
 
-/// Collective over all ranks: message by message. The size is size_in_numbers().
+/// Collective over all ranks: message by message, by `messages` or `shared` (then all members are
+/// on one host, or Error is thrown). The size is size_in_numbers().
 [[nodiscard]] TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
-                                   const Repetitions& repetitions, BufferUse use);
+                                   const Repetitions& repetitions, BufferUse use,
+                                   CollectiveCalls calls = CollectiveCalls::messages);
 
 /// Collective likewise: one call of MPI, of size_in_numbers() in one piece. nullopt where ranks are
 /// threads, or the vectors are too small or too large.

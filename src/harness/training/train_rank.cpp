@@ -17,7 +17,7 @@ namespace longhaul::harness {
 namespace {
 
 /// Up to here all gradients and steps of a run are summed up, to see that none is lost.
-constexpr std::int64_t kMostAccounted = 10'000'000;
+constexpr std::int64_t kMostNumbersAccounted = 10'000'000;
 
 std::int64_t model_numbers(const Scenario& scenario) {
   return static_cast<std::int64_t>(scenario::model_parameters(*scenario.model));
@@ -118,7 +118,7 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
   }
   if (replica == ReplicaId{0}) settings.keep_every = settings_.point_every;
   settings.last = request_.iterations - 1;
-  settings.accounts = model_numbers(scenario_) <= kMostAccounted;
+  settings.accounts = model_numbers(scenario_) <= kMostNumbersAccounted;
   settings.survives_bad_gradients = request_.is_trial;
   return settings;
 }

@@ -19,9 +19,13 @@ constexpr Repetitions kTwice{1, 1};
 
 class StepRunnerTest : public testing::OnRanks {
 protected:
+  /// By messages, and from memory that members share.
   static std::int64_t wrong(plan::Collective collective, BufferUse use) {
     collective.size = size_in_numbers(collective);
-    return time_steps(collective, ranks(), kTwice, use).wrong;
+    std::int64_t wrong = 0;
+    for (const CollectiveCalls calls : {CollectiveCalls::messages, CollectiveCalls::shared})
+      wrong += time_steps(collective, ranks(), kTwice, use, calls).wrong;
+    return wrong;
   }
 };
 

@@ -16,6 +16,7 @@ namespace longhaul::plan {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using testing::Goal;
 using testing::GoalOp;
 using ::testing::HasSubstr;
