@@ -166,23 +166,25 @@ bool SharedRunner::take_arrivals(Stream& stream) {
   for (std::size_t i = stream.first_open; i < stream.receives.size(); ++i) {
     Receive& receive = stream.receives[i];
     if (steps_.messages[receive.message].step != step && i >= stream.first_open + kAhead) break;
-    if (!receive.placed && are_placed(receive)) any = take(receive) || any;
+    if (!receive.placed && are_placed(receive)) any = take(stream, receive) || any;
   }
   return any;
 }
 
-bool SharedRunner::take(Receive& receive) {
-  const bool have_left_all = have_left(receive);
+bool SharedRunner::take(Stream& stream, Receive& receive) {
   if (receive.taken) {
-    if (have_left_all) place(receive, nullptr);
-    return have_left_all;
+    const bool is_free = have_left(receive);
+    if (is_free) place(receive, nullptr);
+    return is_free;
   }
   auto& state = reinterpret_cast<Word*>(memory_.data())[receive.message].state;
   const std::uint64_t now = state.load(std::memory_order_acquire);
   if (now != state_of(State::in_input) && now != state_of(State::in_work)) return false;
   const float* const memory =
       memory_of(steps_.messages[receive.message].from, now == state_of(State::in_input));
-  have_left_all ? place(receive, memory) : keep(receive, memory);
+  // What its sender took from here before is known now.
+  see_left(stream);
+  have_left(receive) ? place(receive, memory) : keep(receive, memory);
   receive.taken = true;
   state.store(state_of(State::taken), std::memory_order_release);
   return true;

@@ -62,7 +62,7 @@ private:
   bool announce(Stream& stream);
   bool see_left(Stream& stream);
   bool take_arrivals(Stream& stream);
-  bool take(Receive& receive);
+  bool take(Stream& stream, Receive& receive);
   void keep(Receive& receive, const float* memory);
   void place(Receive& receive, const float* memory);
 
