@@ -40,8 +40,6 @@ bool has_details(const Datacenter& one) {
 struct Extras {
   bool connections = false;
   bool aggregate = false;
-  bool regions = false;
-  bool weather = false;
 };
 
 Extras extras_of(const Scenario& scenario) {
@@ -49,9 +47,6 @@ Extras extras_of(const Scenario& scenario) {
   for (const Link& link : scenario.links) {
     extras.connections |= link.connections.has_value();
     extras.aggregate |= !link.aggregate.is_unlimited();
-    extras.regions |= !datacenter_at(scenario, link.from).region.empty() &&
-                      !datacenter_at(scenario, link.to).region.empty();
-    extras.weather |= link.weather.any() || link.jitter.any();
   }
   return extras;
 }
@@ -60,12 +55,6 @@ std::string connections_text(const Link& link) {
   if (!link.connections) return "-";
   return fmt::format("{} x {}, cap {}", link.connections->count, to_text(link.connections->each),
                      to_text(link.connections->cap));
-}
-
-std::string regions_text(const Scenario& scenario, const Link& link) {
-  const std::string& from = datacenter_at(scenario, link.from).region;
-  const std::string& to = datacenter_at(scenario, link.to).region;
-  return from.empty() || to.empty() ? "-" : fmt::format("{} > {}", from, to);
 }
 
 /// "7 states over 132 s (wan.csv), jitter, loss 0.1%, 1 outage"; empty where nothing varies.
@@ -170,9 +159,8 @@ std::string link_table(const Scenario& scenario) {
                                      {"shared by", Align::left}};
   if (extras.connections) columns.push_back({"connections", Align::left});
   if (extras.aggregate) columns.push_back({"aggregate"});
-  if (extras.regions) columns.push_back({"regions", Align::left});
-  if (extras.weather) columns.push_back({"weather", Align::left});
   Table table{columns};
+  std::string weather;  // would make the table too wide
   for (const Link& link : scenario.links) {
     std::vector<std::string> row{
         datacenter_at(scenario, link.from).name,
@@ -180,14 +168,14 @@ std::string link_table(const Scenario& scenario) {
         to_text(link.latency),
         to_text(link.bandwidth),
         to_text(largest / link.bandwidth),
-        link.sharing == Sharing::pair ? "each pair of devices alone" : "all messages"};
+        link.sharing == Sharing::pair ? "each pair alone" : "all messages"};
     if (extras.connections) row.push_back(connections_text(link));
     if (extras.aggregate) row.push_back(to_text(link.aggregate));
-    if (extras.regions) row.push_back(regions_text(scenario, link));
-    if (extras.weather) row.push_back(weather_text(link).empty() ? "-" : weather_text(link));
+    if (!weather_text(link).empty())
+      weather += fmt::format("{} > {}: {}\n", row[0], row[1], weather_text(link));
     table.add_row(std::move(row));
   }
-  return '\n' + table.text();
+  return '\n' + table.text() + weather;
 }
 
 ordered_json sites_json(const Scenario& scenario) {
