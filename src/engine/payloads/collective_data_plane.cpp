@@ -1,6 +1,7 @@
 #include "engine/payloads/collective_data_plane.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -25,6 +26,14 @@ plan::Collective of_size(plan::Collective collective, Bytes size) {
   return collective;
 }
 
+/// What the bytes of an item differ by, along its numbers.
+std::vector<std::uint8_t> bytes_along(std::size_t size) {
+  std::vector<std::uint8_t> bytes(size);
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = static_cast<std::uint8_t>((i + 1) * 0x9e3779b97f4a7c15U >> 56U);
+  return bytes;
+}
+
 }  // namespace
 
 CollectiveDataPlane::CollectiveDataPlane(const SteppedCollective& stepped, Bytes size, Rank self)
@@ -35,8 +44,10 @@ CollectiveDataPlane::CollectiveDataPlane(const SteppedCollective& stepped, Bytes
       steps_{*shared_steps_},
       words_{(collective_.members.size() + 63) / 64} {
   const auto found = std::ranges::find(collective_.members, self);
-  if (found != collective_.members.end())
+  if (found != collective_.members.end()) {
     self_ = static_cast<int>(found - collective_.members.begin());
+    along_ = bytes_along(place_of(0, -1).size);
+  }
   for (std::uint32_t m = 0; m < steps_.messages.size(); ++m) {
     const plan::StepMessage& message = steps_.messages[m];
     const std::size_t stream = at(message.stream);
@@ -88,9 +99,9 @@ CollectiveDataPlane::Label CollectiveDataPlane::label_of(std::uint32_t message) 
   return {run_, iteration_, message, items};
 }
 
-std::uint8_t CollectiveDataPlane::brought(int member, std::uint32_t item, std::size_t at) const {
+std::uint8_t CollectiveDataPlane::mask_of(int member, std::uint32_t item) const {
   const std::uint64_t mixed =
-      (at + 1) * 0x9e3779b97f4a7c15U ^ (to_size(member) + 1) * 0xc2b2ae3d27d4eb4fU ^
+      (to_size(member) + 1) * 0xc2b2ae3d27d4eb4fU ^
       (std::uint64_t{item} + 1) * 0x165667b19e3779f9U ^
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(iteration_)) + 1) *
           0xd6e8feb86659fd93U;
@@ -110,8 +121,9 @@ void CollectiveDataPlane::begin_iteration(std::uint32_t run, int iteration) {
   for (std::uint32_t item = 0; item < steps_.items(); ++item) {
     if (!plan::brings(steps_, self_, item)) continue;
     const Place place = place_of(item, -1);
-    for (std::size_t i = 0; i < place.size; ++i)
-      numbers_[place.first + i] = brought(self_, item, i);
+    const std::uint8_t mask = mask_of(self_, item);
+    std::uint8_t* const to = numbers_.data() + place.first;
+    for (std::size_t i = 0; i < place.size; ++i) to[i] = along_[i] ^ mask;
     for (int piece = 0; piece < steps_.pieces; ++piece)
       holds_[(at(piece) * steps_.items() + item) * words_ + at(self_) / 64] |= std::uint64_t{1}
                                                                                << (at(self_) % 64);
@@ -203,11 +215,13 @@ void CollectiveDataPlane::put_in_place(const Arrival& arrival) {
 }
 
 bool CollectiveDataPlane::is_right(std::uint32_t item) const {
-  std::vector<int> contributors;
+  std::array<std::uint8_t, 256> sums{};  // by the byte along
   std::vector<std::uint64_t> expected_set(words_, 0);
   for (int member = 0; member < steps_.members; ++member) {
     if (!plan::brings(steps_, member, item)) continue;
-    contributors.push_back(member);
+    const std::uint8_t mask = mask_of(member, item);
+    for (std::size_t byte = 0; byte < sums.size(); ++byte)
+      sums[byte] = static_cast<std::uint8_t>(sums[byte] + (byte ^ mask));
     expected_set[at(member) / 64] |= std::uint64_t{1} << (at(member) % 64);
   }
   for (int piece = 0; piece < steps_.pieces; ++piece) {
@@ -216,12 +230,8 @@ bool CollectiveDataPlane::is_right(std::uint32_t item) const {
     if (!std::equal(expected_set.begin(), expected_set.end(), held)) return false;
   }
   const Place place = place_of(item, -1);
-  for (std::size_t i = 0; i < place.size; ++i) {
-    std::uint8_t expected = 0;
-    for (const int member : contributors)
-      expected = static_cast<std::uint8_t>(expected + brought(member, item, i));
-    if (numbers_[place.first + i] != expected) return false;
-  }
+  for (std::size_t i = 0; i < place.size; ++i)
+    if (numbers_[place.first + i] != sums[along_[i]]) return false;
   return true;
 }
 

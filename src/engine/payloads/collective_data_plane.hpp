@@ -54,8 +54,9 @@ private:
   void for_each_item(const plan::StepMessage& message, Visit&& visit) const;
   [[nodiscard]] std::size_t payload_size(const plan::StepMessage& message) const;
   [[nodiscard]] Label label_of(std::uint32_t message) const;
-  /// Byte `at` of what a member brings of an item.
-  [[nodiscard]] std::uint8_t brought(int member, std::uint32_t item, std::size_t at) const;
+  /// What a member brings of an item are the bytes along its numbers, each with this in exclusive
+  /// or.
+  [[nodiscard]] std::uint8_t mask_of(int member, std::uint32_t item) const;
   void put_in_place(std::int32_t stream);
   void put_in_place(const Arrival& arrival);
   [[nodiscard]] bool is_right(std::uint32_t item) const;
@@ -69,6 +70,7 @@ private:
   std::size_t words_;                            ///< of a set of members
   std::uint32_t run_ = 0;
   int iteration_ = 0;
+  std::vector<std::uint8_t> along_;  ///< of the largest item, the first
   std::vector<std::uint8_t> numbers_;
   std::vector<std::uint64_t> holds_;           ///< by piece, item: whose contributions
   std::vector<std::size_t> made_;              ///< by stream: of `own_`
