@@ -219,6 +219,7 @@ struct Answer {
 [[nodiscard]] Answer profile_import_command(const Options& options);
 [[nodiscard]] Answer profile_explain_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
+[[nodiscard]] Answer report_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 
 /// The scenario of the command: its only file, with overrides. Throws Error where none is named.

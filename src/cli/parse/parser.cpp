@@ -63,6 +63,7 @@ constexpr std::array kExamples{
     Example{"trace overlap", "longhaul trace overlap overlaps.h5 --schedule gpipe+zero3"},
     Example{"trace export", "longhaul trace export first.h5 --schedule zb-h1 --out first.json"},
     Example{"compare", "longhaul compare first.h5 first.h5 --schedule 1f1b,zb-h1"},
+    Example{"report", "longhaul report first.h5 --out report.html"},
     Example{"trace merge", "longhaul trace merge runs/first --out merged.h5"},
     Example{"predict", "longhaul predict benchmarks/rows/published-runs.csv"},
     Example{"profile needed",
@@ -105,6 +106,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_rule();
   add_trace();
   add_compare();
+  add_report();
   add_link();
   add_predict();
   add_profile();

@@ -70,6 +70,7 @@ private:
   void add_layers();
   void add_trace();
   void add_compare();
+  void add_report();
   void add_link();
   void add_compress();
   void add_tune();

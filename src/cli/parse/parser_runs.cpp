@@ -54,4 +54,12 @@ void Parser::add_compare() {
                  "not-distinguishable, in every comparison");
 }
 
+void Parser::add_report() {
+  longhaul::Arguments& command =
+      add_command(tool_, "report", "a page to look at: the answer in words, timelines, tables",
+                  report_command, {1, 8}, "run directory or trace (.h5); several: a comparison");
+  command.option("--out", options_.out, "HTML file to write; an existing one is refused");
+  command.option("--schedule", options_.schedule, "only this one");
+}
+
 }  // namespace longhaul::cli

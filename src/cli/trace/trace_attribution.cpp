@@ -144,17 +144,6 @@ struct Attribution {
   std::vector<PathRow> critical_path;
 };
 
-/// The iteration whose makespan is nearest the median (ties: the first).
-int nearest_to_median(const std::vector<trace::IterationReport>& reports) {
-  std::vector<double> makespans;
-  for (const auto& report : reports) makespans.push_back(static_cast<double>(report.makespan_ns));
-  const double median = summarize(makespans).median;
-  const auto nearest = std::min_element(
-      makespans.begin(), makespans.end(),
-      [&](double a, double b) { return std::fabs(a - median) < std::fabs(b - median); });
-  return reports[at(nearest - makespans.begin())].iteration;
-}
-
 std::optional<Attribution> attribution_of(const Timeline& timeline, const std::string& side,
                                           const std::string& schedule, std::int64_t budget_bytes,
                                           std::optional<int> iteration) {

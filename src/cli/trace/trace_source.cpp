@@ -1,6 +1,7 @@
 #include "cli/trace/trace_source.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/suggest.hpp"
@@ -74,6 +75,16 @@ std::vector<std::string> traced_schedules(const trace::Trace& trace, const Optio
     fail("--schedule: the trace holds no schedule \"{}\". {}", options.schedule,
          suggestion(options.schedule, names));
   return {options.schedule};
+}
+
+int nearest_to_median(const std::vector<trace::IterationReport>& reports) {
+  std::vector<double> makespans;
+  for (const auto& report : reports) makespans.push_back(static_cast<double>(report.makespan_ns));
+  const double median = summarize(makespans).median;
+  const auto nearest = std::min_element(
+      makespans.begin(), makespans.end(),
+      [&](double a, double b) { return std::fabs(a - median) < std::fabs(b - median); });
+  return reports[at(nearest - makespans.begin())].iteration;
 }
 
 std::optional<int> position_of(const Timeline& timeline, const std::string& schedule) {

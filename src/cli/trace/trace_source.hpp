@@ -30,6 +30,9 @@ namespace longhaul::cli {
                                                              const std::string& schedule,
                                                              std::int64_t activation_budget_bytes);
 
+/// The iteration whose makespan is nearest the median (ties: the first). Not of nothing.
+[[nodiscard]] int nearest_to_median(const std::vector<trace::IterationReport>& reports);
+
 /// Position in Timeline::schedules.
 [[nodiscard]] std::optional<int> position_of(const Timeline& timeline, const std::string& schedule);
 /// Numbers of the iterations of a schedule, ascending.

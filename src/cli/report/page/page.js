@@ -1,0 +1,235 @@
+// The page around the timeline.
+
+const given = JSON.parse(document.getElementById("data").textContent);
+const element = (id) => document.getElementById(id);
+
+function added(parent, tag, text, attributes = {}) {
+  const child = document.createElement(tag);
+  if (text !== undefined) child.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) child.setAttribute(name, value);
+  parent.append(child);
+  return child;
+}
+
+const view = new TimelineView(element("canvas"), element("tip"));
+const timelines = [];
+const timelineAt = (i) => timelines[i] || (timelines[i] = decoded(given.timelines[i]));
+
+function fillAnswer() { for (const sentence of given.sentences) added(element("answer"), "p", sentence); }
+
+function fillLegend(timeline) {
+  const legend = element("legend");
+  legend.replaceChildren();
+  const names = {D: "D: gradient of inputs", W: "W: gradient of weights", F: "F: forward", B: "B: backward",
+                 R: "R: recomputation", send: "send: the link is held", recv: "recv: until it has arrived",
+                 prefill: "prefill", collective: "collective", task: "task of a host or copy",
+                 optimize: "optimizer's step"};
+  const used = new Set();
+  for (const kind of timeline.kind) used.add(styleName(timeline.kinds[kind]));
+  for (const name of Object.keys(STYLES)) {
+    if (!used.has(name)) continue;
+    const item = added(legend, "li");
+    const patch = added(item, "canvas", undefined, {width: 28, height: 14, "aria-hidden": "true"});
+    const pen = patch.getContext("2d");
+    pen.fillStyle = fillOf(pen, name);
+    pen.fillRect(0, 0, 28, 14);
+    item.append(names[name] || name);
+  }
+}
+
+// Share of devices that compute, and the memory of the device that holds most, over time.
+function drawUse(timeline) {
+  const canvas = element("use"), scale = window.devicePixelRatio || 1;
+  canvas.style.height = "150px";
+  canvas.width = Math.round(canvas.clientWidth * scale);
+  canvas.height = Math.round(150 * scale);
+  const pen = canvas.getContext("2d");
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  const left = GUTTER, width = Math.max(50, canvas.clientWidth - GUTTER - 8), tall = 56, bins = 300;
+  pen.font = "12px system-ui, sans-serif";
+  pen.textBaseline = "middle";
+  const lanes = timeline.lanes.map((lane, i) => [lane, i]).filter(([lane]) => lane.blocks);
+  const largest = Math.max(1, ...timeline.sides.flatMap((side) => side.memory.flatMap((each) => Array.from(each))));
+  const summary = [];
+  timeline.sides.forEach((side, which) => {
+    const busy = new Float64Array(bins), step = timeline.span / bins;
+    let sum = 0;
+    for (const [, index] of lanes) {
+      for (const row of side.byLane[index]) {
+        const begin = side.start[row], end = begin + side.length[row];
+        sum += side.length[row];
+        for (let bin = Math.floor(begin / step); bin < bins && bin * step < end; ++bin)
+          busy[bin] += Math.min(end, (bin + 1) * step) - Math.max(begin, bin * step);
+      }
+    }
+    const dash = side.name === "predicted" ? [4, 3] : [];
+    pen.setLineDash(dash);
+    pen.strokeStyle = view.colour("--accent");
+    pen.beginPath();
+    busy.forEach((value, bin) => {
+      const y = 8 + tall - tall * value / (step * lanes.length);
+      if (bin === 0) pen.moveTo(left, y); else pen.lineTo(left + width * bin / bins, y);
+    });
+    pen.stroke();
+    let most = 0;
+    const peaks = side.memory.map((each) => each.reduce((a, b) => Math.max(a, b), 0));
+    peaks.forEach((peak, device) => { if (peak > peaks[most]) most = device; });
+    const memory = side.memory[most] || [];
+    pen.strokeStyle = view.colour("--path");
+    pen.beginPath();
+    memory.forEach((value, bin) => {
+      const x = left + width * (bin / memory.length) * side.span / timeline.span;
+      const y = 82 + tall - tall * value / largest;
+      if (bin === 0) pen.moveTo(x, y); else pen.lineTo(x, y);
+    });
+    pen.stroke();
+    summary.push(`${side.name}: devices compute ${(100 * sum / (side.span * lanes.length)).toFixed(1)}% of the ` +
+                 `iteration; at most ${bytesText(Math.max(0, ...peaks))} of activations on one ` +
+                 `(rank ${most})`);
+    if (which === 0) {
+      pen.setLineDash([]);
+      pen.fillStyle = view.colour("--ink");
+      pen.fillText("devices that compute", 6, 8 + tall / 2, GUTTER - 12);
+      pen.fillText("activations, largest", 6, 82 + tall / 2, GUTTER - 12);
+      pen.strokeStyle = view.colour("--line");
+      pen.strokeRect(left, 8, width, tall);
+      pen.strokeRect(left, 82, width, tall);
+    }
+  });
+  pen.setLineDash([]);
+  element("use-text").textContent = `${summary.join(". ")}. Dashed: predicted.`;
+}
+
+const columns = [
+  ["run", (row) => row.run, true], ["schedule", (row) => row.schedule, true], ["n", (row) => row.n],
+  ["measured", (row) => row.measured_median_ns, false, timeText], ["predicted", (row) => row.predicted_ns, false, timeText],
+  ["difference", (row) => row.difference_percent, false, (value) => `${value >= 0 ? "+" : ""}${value.toFixed(2)}%`],
+  ["bubbles", (row) => row.bubble_ratio, false, (value) => `${(100 * value).toFixed(1)}%`],
+  ["over the fastest", (row) => row.over_fastest, false, (value) => `${value.toFixed(3)}x`],
+];
+let order = {column: 7, down: false};
+
+function fillTable() {
+  const table = element("table");
+  table.replaceChildren();
+  const head = added(added(table, "thead"), "tr");
+  columns.forEach(([name, , text], i) => {
+    const cell = added(head, "th", undefined, {scope: "col", class: text ? "text" : ""});
+    if (order.column === i) cell.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+    const mark = order.column === i ? (order.down ? " \u25be" : " \u25b4") : "";
+    added(cell, "button", name + mark, {type: "button"}).addEventListener("click", () => {
+      order = {column: i, down: order.column === i && !order.down};
+      fillTable();
+      table.querySelectorAll("th button")[i].focus();
+    });
+  });
+  const value = columns[order.column][1];
+  const rows = given.schedules.map((row, i) => ({...row, i})).sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    if (x === null || y === null) return (x === null) - (y === null) || a.i - b.i;
+    const sign = x < y ? -1 : x > y ? 1 : 0;
+    return (order.down ? -sign : sign) || a.i - b.i;
+  });
+  const body = added(table, "tbody");
+  for (const row of rows) {
+    const line = added(body, "tr", undefined, row.timeline === Number(element("which").value) ? {class: "shown"} : {});
+    for (const [, get, text, format] of columns) {
+      const each = get(row);
+      added(line, "td", each === null ? "-" : format ? format(each) : each, text ? {class: "text"} : {});
+    }
+  }
+}
+
+function fillRuns() {
+  for (const run of given.runs) {
+    const box = element("runs");
+    added(box, "h2", `Where ${run.name} comes from`);
+    added(box, "p", `${run.creator} (${run.git_commit}), times as played` +
+          (run.time_scale === 1 ? "" : ` at time_scale ${run.time_scale}`));
+    added(box, "p", "Again:", {class: "hint"});
+    added(box, "pre", run.command_line);
+    for (const [title, text] of [["Scenario", run.scenario], ["Environment", JSON.stringify(run.environment, null, 2)]]) {
+      const details = added(box, "details");
+      added(details, "summary", title);
+      added(details, "pre", text);
+    }
+  }
+  added(element("runs"), "p", given.left_out, {class: "hint"});
+  added(element("runs"), "p", `This page: ${given.made_by}`, {class: "hint"});
+}
+
+function showTimeline() {
+  const which = element("which");
+  if (given.timelines.length === 0) return;
+  const timeline = timelineAt(Number(which.value));
+  view.show(timeline);
+  fillLegend(timeline);
+  drawUse(timeline);
+  fillTable();
+  find();
+}
+
+let matches = [], match = -1;
+function find(step = 0) {
+  const text = element("find").value.trim().toLowerCase();
+  const timeline = view.timeline;
+  if (step === 0) {
+    matches = [];
+    match = -1;
+    const rank = /^rank\s*(\d+)$/.exec(text), op = /^op\s*(\d+)$/.exec(text);
+    for (let row = 0; text && row < timeline.count; ++row) {
+      const is = rank ? timeline.lanes[timeline.lane[row]].rank === Number(rank[1]) :
+        op ? opOf(timeline, row) === Number(op[1]) : labelOf(timeline, row).toLowerCase() === text ||
+          timeline.kinds[timeline.kind[row]].toLowerCase() === text;
+      if (is) matches.push(row);
+    }
+    view.matches = new Set(matches);
+    view.redraw();
+  } else if (matches.length > 0) {
+    match = (match + step + matches.length) % matches.length;
+    const side = view.timeline.sides.find((each) => each.ran[matches[match]]);
+    if (side) view.pick({side, row: matches[match]}, true);
+  }
+  element("found").textContent = !text ? "" : match < 0 ? `${matches.length} found` : `${match + 1} of ${matches.length}`;
+}
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  element("theme").textContent = name === "dark" ? "Light" : "Dark";
+  view.redraw();
+  if (view.timeline) drawUse(view.timeline);
+}
+
+function start() {
+  fillAnswer();
+  given.timelines.forEach((timeline, i) => added(element("which"), "option", timeline.title, {value: i}));
+  fillRuns();
+  setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  element("theme").addEventListener("click", () =>
+    setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  element("which").addEventListener("change", showTimeline);
+  element("lanes").addEventListener("change", (event) => {
+    view.shown = event.target.value;
+    view.layOut();
+    view.redraw();
+  });
+  element("path").addEventListener("change", (event) => { view.showPath = event.target.checked; view.redraw(); });
+  element("zoom-in").addEventListener("click", () => view.zoom(0.5));
+  element("zoom-out").addEventListener("click", () => view.zoom(2));
+  element("zoom-all").addEventListener("click", () => view.all());
+  element("find").addEventListener("input", () => find());
+  element("find").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    find(event.shiftKey ? -1 : 1);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.target.tagName === "INPUT") return;
+    event.preventDefault();
+    element("find").focus();
+  });
+  window.addEventListener("resize", () => view.timeline && drawUse(view.timeline));
+  if (given.timelines.length === 0) { element("chart").hidden = true; fillTable(); return; }
+  showTimeline();
+}
+start();

@@ -1,0 +1,188 @@
+"""The page of `longhaul report` in a real browser: every control, and how fast it draws. Needs Debian's chromium
+and chromium-driver, and selenium in .venv; scripts/nightly installs them."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select
+except ImportError:
+    webdriver = None
+
+ROOT = Path(__file__).resolve().parents[2]
+LONGHAUL = Path(os.environ.get("LONGHAUL_BIN", ROOT / "build/bin")) / "longhaul"
+SCENARIO = ROOT / "benchmarks/scenarios/m70-2dc.toml"
+
+
+def open_browser():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,1400"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+
+
+def make_page(directory, schedules, *more):
+    trace, page = Path(directory) / "t.h5", Path(directory) / "report.html"
+    for command in (["simulate", SCENARIO, "--schedule", schedules, "--out", trace, *more],
+                    ["report", trace, "--out", page]):
+        subprocess.run([LONGHAUL, *command], check=True, capture_output=True)
+    return page
+
+
+@unittest.skipUnless(webdriver and shutil.which("chromedriver"), "no chromium with selenium here")
+class ReportPage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.page = make_page(cls.directory.name, "1f1b,zb-h1")
+        cls.browser = open_browser()
+        cls.addClassCleanup(cls.browser.quit)
+
+    def setUp(self):
+        self.browser.get(self.page.as_uri())
+
+    def tearDown(self):
+        severe = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
+        self.assertEqual(severe, [], "the page's program failed, or asked for another file")
+
+    def element(self, name):
+        return self.browser.find_element(By.ID, name)
+
+    def asked(self, script):
+        return self.browser.execute_script(f"return {script}")
+
+    def span(self):
+        return self.asked("view.to - view.from")
+
+    def test_five_sentences_come_first(self):
+        sentences = self.browser.find_elements(By.CSS_SELECTOR, "#answer p")
+        self.assertEqual(len(sentences), 5)
+        self.assertIn("zb-h1 is fastest", sentences[1].text)
+
+    def test_buttons_and_wheel_zoom_and_keys_move(self):
+        whole = self.span()
+        self.element("zoom-in").click()
+        self.assertAlmostEqual(self.span(), whole / 2)
+        canvas, before = self.element("canvas"), self.asked("view.from")
+        canvas.send_keys(Keys.ARROW_RIGHT)
+        self.assertGreater(self.asked("view.from"), before)
+        canvas.send_keys("-")
+        self.assertGreater(self.span(), whole / 2)
+        canvas.send_keys("0")
+        self.assertEqual(self.span(), whole)
+        self.element("zoom-in").click()
+        self.element("zoom-all").click()
+        self.assertEqual(self.span(), whole)
+        self.browser.execute_script("""view.canvas.dispatchEvent(new WheelEvent("wheel",
+            {deltaY: -100, cancelable: true, bubbles: true}))""")
+        self.assertAlmostEqual(self.span(), whole * 0.8)
+
+    def test_dragging_moves(self):
+        self.element("zoom-in").click()
+        before, canvas = self.asked("view.from"), self.element("canvas")
+        ActionChains(self.browser).drag_and_drop_by_offset(canvas, -100, 0).perform()
+        self.assertGreater(self.asked("view.from"), before)
+
+    def test_hovering_tells_times_and_what_it_waited_for(self):
+        place = self.asked("""(() => { const side = view.timeline.sides[0], lane = view.panels[0].lanes[1];
+            const row = side.byLane[lane.index][0];
+            return [view.x(side.start[row] + side.length[row] / 2), lane.y + 5, labelOf(view.timeline, row)]; })()""")
+        canvas = self.element("canvas")
+        corner = canvas.rect
+        ActionChains(self.browser).move_to_element_with_offset(
+            canvas, round(place[0] - corner["width"] / 2), round(place[1] - corner["height"] / 2)).perform()
+        text = self.element("tip").text
+        self.assertIn(place[2], text)
+        self.assertIn("predicted:", text)
+        self.assertIn("it waited for", text)
+
+    def test_keys_go_from_op_to_op_and_lane_to_lane(self):
+        canvas = self.element("canvas")
+        canvas.send_keys("n")
+        first = self.element("tip").text
+        canvas.send_keys("n")
+        second = self.element("tip").text
+        self.assertNotEqual(first, second)
+        canvas.send_keys("p")
+        self.assertEqual(self.element("tip").text, first)
+        canvas.send_keys(Keys.ARROW_DOWN)
+        self.assertNotEqual(self.element("tip").text, first)
+        canvas.send_keys(Keys.ESCAPE)
+        self.assertEqual(self.element("tip").text, "")
+
+    def test_finds_what_is_typed(self):
+        self.browser.find_element(By.TAG_NAME, "body").send_keys("/")
+        find = self.browser.switch_to.active_element
+        self.assertEqual(find.get_attribute("id"), "find")
+        find.send_keys("f3")
+        self.assertEqual(self.element("found").text, "8 found")
+        find.send_keys(Keys.ENTER)
+        self.assertEqual(self.element("found").text, "1 of 8")
+        self.assertIn("F3", self.element("tip").text)
+        for text, expected in (("rank 2", "rank 2"), ("op 17", "op 17"), ("no such", "")):
+            find.clear()
+            find.send_keys(text, Keys.ENTER)
+            if expected:
+                self.assertIn(expected, self.element("tip").text)
+            else:
+                self.assertEqual(self.element("found").text, "0 found")
+
+    def test_schedule_lanes_path_and_theme_change_the_picture(self):
+        pictures = [self.asked("view.canvas.toDataURL()")]
+
+        def changed(what):
+            self.browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+            pictures.append(self.asked("view.canvas.toDataURL()"))
+            self.assertNotEqual(pictures[-1], pictures[-2], what)
+
+        Select(self.element("lanes")).select_by_value("all")
+        changed("lanes")
+        self.element("path").click()
+        changed("path")
+        self.element("theme").click()
+        changed("theme")
+        Select(self.element("which")).select_by_index(1)
+        changed("schedule")
+
+    def test_tables_sort(self):
+        def column(index):
+            return [row.find_elements(By.TAG_NAME, "td")[index].text
+                    for row in self.browser.find_elements(By.CSS_SELECTOR, "#table tbody tr")]
+        self.assertEqual(column(1), ["zb-h1", "1f1b"])
+        for expected in (["1f1b", "zb-h1"], ["zb-h1", "1f1b"]):
+            self.browser.find_elements(By.CSS_SELECTOR, "#table th button")[1].click()
+            self.assertEqual(column(1), expected)
+
+    def test_everything_is_reached_by_tab(self):
+        reached = set()
+        for _ in range(40):
+            self.browser.switch_to.active_element.send_keys(Keys.TAB)
+            reached.add(self.browser.switch_to.active_element.get_attribute("id"))
+        self.assertLessEqual({"theme", "which", "lanes", "path", "zoom-in", "zoom-out", "zoom-all", "find", "canvas"},
+                             reached)
+
+    def test_a_page_of_many_ops_is_small_and_draws_only_what_is_seen(self):
+        with tempfile.TemporaryDirectory() as directory:
+            page = make_page(directory, "1f1b", "--set", "parallel.microbatches=2000")
+            self.assertLess(page.stat().st_size, 5_000_000)
+            self.browser.get(page.as_uri())
+            self.assertGreater(self.asked("view.timeline.count"), 80_000)
+            rectangles = self.asked("""(() => { let count = 0; const pen = CanvasRenderingContext2D.prototype;
+                const plain = pen.fillRect; pen.fillRect = function(...place) { ++count; plain.apply(this, place); };
+                view.draw(); pen.fillRect = plain; return count; })()""")
+            self.assertLess(rectangles, 30_000)
+
+
+if __name__ == "__main__":
+    unittest.main()
