@@ -120,6 +120,10 @@ while [[ $1 != --out ]]; do shift; done
 mkdir "$2"
 cp "$RECORD" "$2/record.json"
 """
+REPORT = SPEAKS + """
+while [[ $1 != --out ]]; do shift; done
+touch "$2"
+"""
 FIGURE = SPEAKS + """
 name=$1
 while [[ $1 != --out ]]; do shift; done
@@ -140,6 +144,7 @@ class Quickstart(unittest.TestCase):
         shutil.copytree(ROOT / "scripts" / "lib", scripts / "lib")
         for name, text in (("build", SPEAKS), ("mpi", MPI), ("figure", FIGURE)):
             self.program(scripts / name, text)
+        self.program(self.root / "build/bin/longhaul", REPORT)
         self.program(self.root / ".venv/bin/python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         (self.root / "record").write_text(json.dumps(record(
             entry("1f1b", 2000, 2010, 2020), entry("best", 1500, 1510, 1520))))
@@ -165,7 +170,7 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(0, code, progress)
         self.assertEqual(LABELS, [line.split(":")[0] for line in said.splitlines()])
         self.assertIn("best (found by search): 1.51 s", said)
-        self.assertIn("o/figures/timeline-best.png and 1 more beside it", said)
+        self.assertIn("o/figures/report.html and 2 more beside it", said)
         self.assertNotIn("says", said + progress)
         for log, text in (("build", "build says 30"), ("run", "mpi complains"),
                           ("figures", "figure says 30")):
@@ -221,7 +226,7 @@ printf '%s\\n' "$@" >words
         code, said, progress = self.call("--out", "o", fails="timeline")
         self.assertEqual(3, code)
         self.assertEqual(5, len(said.splitlines()))
-        self.assertIn("o/figures/crosspipe-fig11-best.png; not all could be drawn, "
+        self.assertIn("o/figures/report.html and 1 more beside it; not all could be drawn, "
                       "see o/figures.log", said)
         self.assertIn("figure complains", progress)
 

@@ -91,9 +91,13 @@ def processors_taken(record, before, after):
 
 
 def pictures_text(directory, winner, log):
-    """`winner`: the schedule whose picture is named; `log`: where it says why one is missing."""
+    """The page of the run, where there is one. `winner`: the schedule whose picture is named; `log`: where it says
+    why one is missing."""
     pictures = sorted(Path(directory).glob("*.png"))
-    if pictures:
+    page = Path(directory) / "report.html"
+    if page.is_file():
+        text = f"{shown(page)} and {len(pictures)} more beside it"
+    elif pictures:
         named = next((path for path in pictures if path.stem == f"timeline-{winner}"), pictures[0])
         text = shown(named)
         if len(pictures) > 1:
