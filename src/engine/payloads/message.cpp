@@ -66,7 +66,8 @@ Payloads::Verdict Payloads::check(const PayloadId& expected,
   std::memcpy(&found, payload.data(), sizeof found);
   if (found != expected) return Verdict::wrong_message;
   const auto rest = payload.subspan(sizeof found);
-  return std::equal(rest.begin(), rest.end(), pattern_.data() + window(expected))
+  // std::equal() goes byte by byte, for std::byte is no integer: five times the time of memcmp().
+  return std::memcmp(rest.data(), pattern_.data() + window(expected), rest.size()) == 0
              ? Verdict::right
              : Verdict::corrupted;
 }
