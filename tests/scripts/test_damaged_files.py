@@ -174,6 +174,13 @@ class Contained(unittest.TestCase):
         self.assertIn("KeyError", self.failure(lambda _: {}["x"]))
         self.assertIn("gave up", self.failure(lambda _: (lambda: 0)))  # cannot be handed over
 
+    def test_texts_of_libraries_are_left_out(self):
+        def damaged(_):
+            raise KeyError("Unable to synchronously open object (incorrect metadata checksum)")
+
+        self.assertIn("cannot be read (KeyError; the file", self.failure(damaged))
+        self.assertIn("(No such file or directory; the file", self.failure(lambda _: open("/no/file").read()))
+
     def test_time(self):
         with mock.patch.multiple("longhaul.contained", LEAST_S=1, WAIT_FACTOR=1):
             self.assertIn("reader", self.failure(lambda _: time.sleep(60)))

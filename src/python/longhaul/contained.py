@@ -66,14 +66,20 @@ def _answer(read, path, size, sink):
     except Failure as failure:
         answer = ("failure", str(failure), failure.code)
     except BaseException as error:  # noqa: B902  (h5py raises anything)
-        words = " ".join(f"{type(error).__name__}: {error}".split())
-        answer = ("damage", words[:200])
+        answer = ("damage", _name_of(error))
     try:
         with os.fdopen(sink, "wb") as file:
             pickle.dump(answer, file, protocol=5)
     except BaseException:
         os._exit(1)
     os._exit(0)
+
+
+def _name_of(error):
+    """What happened, without the library's own text (HDF5's names its functions)."""
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return type(error).__name__
 
 
 def _limit(size):
