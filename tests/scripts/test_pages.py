@@ -162,6 +162,12 @@ class Pages(PageTest):
     def test_collectives(self):
         self.assertEqual(5, self.hold("docs/collectives.md"))
 
+    def test_presets(self):
+        text = (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+        [shown] = [content for kind, name, content in steps(text)
+                   if (kind, name) == ("command", "longhaul presets")]
+        self.assertIsNone(first_missing(shown, self.call("longhaul presets"), False))
+
     def test_other_pages(self):
         """All of them in one directory."""
         held = 0
