@@ -188,6 +188,17 @@ exit {code}
         self.assertEqual(self.submit("--nodes", "4", "pipeline", "m70-2dc", "--schedule", "static",
                                      **named)[0], 0)
 
+    @unittest.skipUnless(PROGRAM.is_file(), "bench_pipeline is not built")
+    def test_names_of_options_of_other_programs(self):
+        named = {"LONGHAUL_BIN": str(PROGRAM.parent)}
+        for job in (("collectives", "collectives-2dc"), ("train", "train-2dc")):
+            code, _, said = self.submit("--nodes", "4", *job, "--sede", "1", **named)
+            self.assertEqual((code, self.words.exists()), (2, False), said)
+            self.assertEqual(said.split("refuses")[0], f"submit: bench_{job[0]} ")
+            self.assertIn('refuses these options: unknown option "--sede".', said)
+        self.assertEqual(self.submit("--nodes", "4", "collectives", "collectives-2dc", "--kind",
+                                     "all-reduce", "--bytes", "1MB", **named)[0], 0)
+
     def test_dry_run_submits_nothing(self):
         code, said, _ = self.submit("--ranks-per-node", "2", "pipeline", "m70-2dc", "--set", "a=b c",
                                     "--out", "new", DRY_RUN="1")

@@ -65,8 +65,12 @@ def refusal(scenario, words, ranks):
         said = done.stderr.strip().splitlines()
         if done.returncode != BAD_INPUT or not said:
             return ""
-        return re.sub(r"^longhaul: (bench_pipeline: )?| `bench_pipeline --help` [a-z ]+\.$", "",
-                      said[-1])
+        return without_program(said[-1])
+
+
+def without_program(line):
+    """A message less the names of who says it."""
+    return re.sub(r"^longhaul: (bench_[a-z]+: )?| `bench_[a-z]+ --help` [a-z ]+\.$", "", line)
 
 
 def check_real_layers(words, refused):
@@ -100,6 +104,27 @@ def check_pipeline(scenario, words):
     if refused:
         raise Failure(f"bench_pipeline refuses these options: {refused}")
     return ranks
+
+
+def check_names(program):
+    """Of a program that cannot be asked without running: started as one rank it refuses options that it
+    does not have, then the number of ranks."""
+    def check(scenario, words):
+        ranks = ranks_of(scenario, words)
+        if ranks == 1 or "--check" in words:
+            return ranks  # it would run
+        asked = without(words, (*DIRECTORIES, "--ranks-per-process"))
+        try:
+            done = subprocess.run([tools.binary(program), scenario, *asked], text=True,
+                                  capture_output=True, stdin=subprocess.DEVNULL, check=False,
+                                  timeout=CHECK_S)
+        except (Failure, OSError, subprocess.TimeoutExpired):
+            return ranks
+        refused = without_program((done.stderr.strip().splitlines() or [""])[-1])
+        if refused.startswith("unknown option"):
+            raise Failure(f"{program} refuses these options: {refused}")
+        return ranks
+    return check
 
 
 def check_line(line, place):
@@ -151,7 +176,8 @@ def check_sweep(file):
 
 def main():
     kind, *words = sys.argv[2:]
-    check = {"collectives": ranks_of, "pipeline": check_pipeline, "train": ranks_of}
+    check = {"collectives": check_names("bench_collectives"), "pipeline": check_pipeline,
+             "train": check_names("bench_train")}
     print(check_sweep(words[0]) if kind == "sweep" else check[kind](words[0], words[1:]))
     return 0
 
