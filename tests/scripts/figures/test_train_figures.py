@@ -15,14 +15,18 @@ from longhaul.errors import guarded
 from longhaul.figures.runs import train_methods
 from longhaul.figures.stella import fig12, fig13
 
-UPDATES = {"none": 100, "stella": 300, "diloco:20": 200}
+UPDATES = {"none": 100, "stella": 300, "diloco:20": 200, "diloco:outer=1:steps=10": 200,
+           "streaming-diloco:20,4,2": 240}
+LOCAL_STEPS = {"diloco:20": 20, "diloco:outer=1:steps=10": 10, "streaming-diloco:20,4,2": 20}
 
 
 def curve(method, seed, period, updates, timed=False):
     """Of 300 updates; a timed one has none."""
     stale = method == "stella"
-    exchanges = 12 if timed else 300
+    local_steps = LOCAL_STEPS.get(method, 1)
+    exchanges = 12 if timed else 300 // local_steps
     return {"method": method, "seed": seed, "learning_rate": 0.01,
+            "rival": {"local_steps": local_steps} if method in LOCAL_STEPS else None,
             "kind": "measured" if stale or timed else "composed",
             "settings": {"staleness": int(stale)}, "check": "ok",
             "points": [] if timed else [[150, 150 * period, 3.0, 3.1], [300, 300 * period, 2.0, 2.1]],
@@ -70,7 +74,9 @@ class TrainFigures(unittest.TestCase):
         table = self.drawn("train-methods")
         there = table[table["rate_mbps"] == 5].set_index(["method", "seed"])
         self.assertAlmostEqual(there.loc[("none", 2), "seconds_to_target"], 100 * 0.02)
-        self.assertAlmostEqual(there.loc[("diloco:20", 1), "seconds_to_target"], 200 / 20 * 0.02)
+        for method, local_steps in LOCAL_STEPS.items():
+            self.assertAlmostEqual(there.loc[(method, 1), "seconds_to_target"],
+                                   UPDATES[method] / local_steps * 0.02)
         self.assertEqual(set(there["source"]), {"composed"})
         self.assertNotIn("stella", there.index.get_level_values(0))  # links change what it learns
         own = table[(table["rate_mbps"] == 0.576) & (table["method"] == "stella")]

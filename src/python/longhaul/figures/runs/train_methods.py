@@ -75,7 +75,7 @@ def numbers(results):
             for _, curve in learned[learned["method"] == period["method"]].iterrows():
                 if curve["stale"] or pd.isna(curve["updates"]):
                     continue
-                steps = curve["updates"] / steps_of(curve["method"])
+                steps = curve["updates"] / curve["local_steps"]
                 rows.append(pd.DataFrame([{
                     **period.to_dict(), "seed": curve["seed"], "updates": curve["updates"],
                     "learning_rate": curve["learning_rate"], "validation": curve["validation"],
@@ -83,13 +83,6 @@ def numbers(results):
                     "seconds_to_target": steps * period["period_s"]}]))
     return pd.concat(rows, ignore_index=True).sort_values(["method", "rate_mbps", "seed"],
                                                           ignore_index=True)
-
-
-def steps_of(method):
-    """Local steps of an exchange: points count those, periods are of exchanges."""
-    name, _, rest = method.partition(":")
-    local = name in ("localsgd", "diloco", "sparseloco")
-    return int(rest.split(":")[0]) if local else 1
 
 
 def mbps_of(text):
