@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 from longhaul.commands import compare_ddp
+from longhaul.errors import Failure
 
 COMMAND = (sys.executable, "-m", "longhaul.commands.compare_ddp")
 
@@ -39,6 +40,27 @@ class CompareDdp(unittest.TestCase):
     def test_an_iteration_is_the_mean_of_the_second_half(self):
         self.assertEqual(compare_ddp.period_s([5, 6, 8, 10]), 2)
         self.assertEqual(compare_ddp.period_s([1, 2, 3, 5, 8]), 2)
+
+    def test_an_iteration_of_local_steps_is_a_share_of_an_exchange(self):
+        curve = {"method": "diloco:5", "rival": {"local_steps": 5}, "period_ns": 100, "losses": [2.0, 1.0],
+                 "wan": {"payload_bytes": 4000}, "check": "ok"}
+        record = {"git_commit": "0123456789ab", "train": {"curves": [curve]}}
+        row = compare_ddp.row_of(record, 40, 40, 7)
+        self.assertEqual((row["iteration_ns"], row["wan_payload_bytes"], row["loss"]), (20, 100, 1.0))
+        self.assertIsNone(compare_ddp.row_of({**record, "train": {"curves": [{**curve, "period_ns": None}]}},
+                                             20, 40, 7)["iteration_ns"])
+        curve["rival"] = None
+        self.assertEqual(compare_ddp.row_of(record, 40, 40, 7)["iteration_ns"], 100)
+        curve["rival"] = {"local_steps": 8}
+        with self.assertRaisesRegex(Failure, "diloco:5 makes 8 updates .* Give --iterations 32."):
+            compare_ddp.row_of(record, 40, 40, 7)
+        curve["rival"] = {"local_steps": 50}
+        with self.assertRaisesRegex(Failure, "Give --iterations 100."):
+            compare_ddp.row_of(record, 40, 40, 7)
+
+    def test_numbers_of_a_method_stay_with_it(self):
+        self.assertEqual(compare_ddp.methods_of("none,streaming-diloco:20,4,2,fp16"),
+                         ["none", "streaming-diloco:20,4,2", "fp16"])
 
     def test_speed_ups_are_over_the_faster_dense_one(self):
         times = {"ddp": [30, 10, 20], "ddp+fp16": [16] * 3, "none": [25, 26, 24], "stella": [5] * 3}

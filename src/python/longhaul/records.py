@@ -47,6 +47,12 @@ def is_finished(directory):
     return True
 
 
+def local_steps(curve):
+    """Updates of an exchange of a curve of bench_train: its points count updates, its losses and
+    periods are of exchanges."""
+    return (curve.get("rival") or {}).get("local_steps", 1)
+
+
 def pipeline_table(directory, runs="first"):
     """All records of bench_pipeline below `directory`: one row a schedule and point, of the
     point's first run; `runs`="all": a row for each of its runs."""

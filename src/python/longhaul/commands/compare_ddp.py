@@ -13,7 +13,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from longhaul import progress, provenance, scenario_text
+from longhaul import progress, provenance, records, scenario_text
 from longhaul.errors import RUN_FAILED, Failure, guarded, result_name
 from longhaul.running import children, tools
 
@@ -140,11 +140,22 @@ def run_ours(job, options, rate, method, iterations):
                         "--optimizer", options.optimizer, "--lr-grid", options.learning_rate,
                         "--max-iterations", iterations, "--points", 1, "--out", directory],
                        options.timeout)
-        record = json.loads((Path(directory) / "record.json").read_text())
+        return row_of(records.read_record(directory), iterations, options.iterations, wan.bytes_across)
+
+
+def row_of(record, iterations, asked, bytes_across):
+    """Of our side of a run: an update's share of an exchange, for methods that make several."""
     curve = record["train"]["curves"][0]
-    return {"commit": provenance.commit_of(record), "iteration_ns": curve["period_ns"], "loss": curve["losses"][-1],
+    steps = records.local_steps(curve)
+    if (asked // 2) % steps or asked % steps:
+        raise Failure(f"{curve['method']} makes {steps} updates an exchange, and is held over {asked} and "
+                      f"{asked // 2} iterations (both are to be whole exchanges). Give --iterations "
+                      f"{max(1, asked // (2 * steps)) * 2 * steps}.")
+    period = curve["period_ns"]  # none of one exchange
+    return {"commit": provenance.commit_of(record), "iteration_ns": period and round(period / steps),
+            "loss": curve["losses"][-1],
             "first_loss": curve["losses"][0], "parameters": None, "torch": None,
-            "bytes_across": wan.bytes_across,
+            "bytes_across": bytes_across,
             "wan_payload_bytes": curve["wan"]["payload_bytes"] // iterations, "check": curve["check"]}
 
 
@@ -192,6 +203,11 @@ def text_of(answer):
     return "\n".join(lines)
 
 
+def methods_of(text):
+    """As bench_train reads them: what begins with a digit is of the method before."""
+    return [each for each in re.split(",(?![0-9])", text) if each]
+
+
 def read_options():
     parser = argparse.ArgumentParser(prog="compare-ddp", description=__doc__)
     parser.add_argument("scenario", nargs="?", default="train-2dc", metavar="SCENARIO",
@@ -216,7 +232,7 @@ def read_options():
         raise Failure("fewer than 4 iterations or 1 run have no time of an iteration. Give more.")
     if not options.text.is_file():
         raise Failure(f"no text {options.text}. Name a file with --text.")
-    options.methods = [each for each in options.methods.split(",") if each]
+    options.methods = methods_of(options.methods)
     if "none" not in options.methods:
         options.methods.insert(0, "none")
     options.text = options.text.resolve()

@@ -55,11 +55,6 @@ def facts_of(record, directory, curve):
         "time_scale": 1, "measurement": 1, "measurements": 1}
 
 
-def local_steps(curve):
-    """Updates of an exchange: points count updates, losses and periods are of exchanges."""
-    return (curve.get("rival") or {}).get("local_steps", 1)
-
-
 def curve_table(record, directory):
     """A row for each curve: seconds."""
     rows = []
@@ -68,7 +63,7 @@ def curve_table(record, directory):
         rows.append(provenance.add({
             "method": curve["method"], "seed": curve["seed"],
             "learning_rate": curve["learning_rate"], "source": curve["kind"],
-            "updates": curve["iterations_to_target"], "local_steps": local_steps(curve),
+            "updates": curve["iterations_to_target"], "local_steps": records.local_steps(curve),
             "seconds_to_target": seconds(curve["time_to_target_ns"]),
             "period_s": seconds(curve["period_ns"]),
             "predicted_period_s": seconds(curve["predicted_period_ns"]),
