@@ -58,6 +58,11 @@ class CompareDdp(unittest.TestCase):
         with self.assertRaisesRegex(Failure, "Give --iterations 100."):
             compare_ddp.row_of(record, 40, 40, 7)
 
+    def test_a_run_that_hangs_ends_with_one_line(self):
+        with self.assertRaisesRegex(Failure, "did not end within 0.1 s") as caught:
+            compare_ddp.run_inside(["sleep", "60"], 0.1)
+        self.assertEqual(caught.exception.code, 3)
+
     def test_numbers_of_a_method_stay_with_it(self):
         self.assertEqual(compare_ddp.methods_of("none,streaming-diloco:20,4,2,fp16"),
                          ["none", "streaming-diloco:20,4,2", "fp16"])

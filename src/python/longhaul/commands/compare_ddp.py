@@ -8,6 +8,7 @@ import json
 import os
 import re
 import statistics
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -95,8 +96,12 @@ class Wan:
 
 
 def run_inside(command, timeout_s):
-    done = children.run(command, capture_output=True, text=True, timeout_s=timeout_s,
-                        env={**os.environ, "LONGHAUL_WAN_NAME": NAME})
+    try:
+        done = children.run(command, capture_output=True, text=True, timeout_s=timeout_s,
+                            env={**os.environ, "LONGHAUL_WAN_NAME": NAME})
+    except subprocess.TimeoutExpired as error:
+        raise Failure(f"{command[0]} {command[1]} did not end within {timeout_s:g} s (a rank may have "
+                      "ended without the others). Give it more --timeout.", RUN_FAILED) from error
     if done.returncode:
         raise Failure("\n".join([f"{command[0]} {command[1]} ended with {done.returncode}.",
                                  *done.stderr.strip().splitlines()[-12:]]), RUN_FAILED)
