@@ -12,7 +12,7 @@ import pandas as pd
 from longhaul import provenance
 from longhaul.commands import figure
 from longhaul.errors import guarded
-from longhaul.figures.runs import train_methods
+from longhaul.figures.runs import train_blocks, train_methods
 from longhaul.figures.stella import fig12, fig13
 
 UPDATES = {"none": 100, "stella": 300, "diloco:20": 200, "diloco:outer=1:steps=10": 200,
@@ -94,6 +94,8 @@ class TrainFigures(unittest.TestCase):
             self.keep(size, [curve(method, seed, 10 ** 7, None) for method in methods for seed in (1, 2)])
         table = self.drawn("train-blocks")
         self.assertEqual(sorted(table["block"].unique()), [0, 1, 16])
+        self.assertEqual(train_blocks.kept(table["method"]), "1%")
+        self.assertEqual(train_blocks.kept(["none", "block:keep=10%:block=4:share=each"]), "10%")
         self.assertEqual(sorted(table["size"].unique()), ["0.05M", "0.13M"])
         self.assertEqual(provenance.problems(table), [])
 

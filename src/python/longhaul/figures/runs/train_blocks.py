@@ -66,6 +66,12 @@ def block_of(method):
     return next((int(word.split("=")[1]) for word in method.split(":") if word.startswith("block=")), 0)
 
 
+def kept(methods):
+    """The shares that are sent, as methods name them."""
+    shares = {word.split("=")[1] for method in methods for word in method.split(":") if word.startswith("keep=")}
+    return " or ".join(sorted(shares))
+
+
 def numbers(results, sizes):
     tables = [train_records.curve_table(train_records.record_of(results / size), results / size).assign(size=size)
               for size in sizes]
@@ -91,10 +97,10 @@ def figure_of(table, sizes):
             axes.text(x, value + 0.03, f"{value:.2f}", ha="center", fontsize=7)
     axes.set_xticks(range(len(sizes)), [f"{size} parameters" for size in sizes])
     axes.set_ylabel("validation loss (nats a byte)")
-    axes.set_ylim(1.5, 1.08 * table["validation"].max())
+    axes.set_ylim(0, 1.08 * table["validation"].max())
     updates = int(table["n"].max())
-    axes.set_title(f"after {updates} updates, 1% of the numbers sent: median of the seeds, and their "
-                   "range", loc="left", fontsize=9)
+    axes.set_title(f"after {updates} updates, {kept(table['method'])} of the numbers sent: median of the "
+                   "seeds, and their range", loc="left", fontsize=9)
     figure.legend(*axes.get_legend_handles_labels(), loc="lower center", ncol=5, frameon=False,
                   fontsize=8)
     figure.subplots_adjust(left=0.09, right=0.98, top=0.91, bottom=0.17)
