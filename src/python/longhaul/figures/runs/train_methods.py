@@ -1,5 +1,6 @@
 """How long until a model is trained over a thin link, by each method, over the link's rate."""
 
+from itertools import cycle
 from pathlib import Path
 
 import pandas as pd
@@ -97,7 +98,7 @@ def figure_of(table, options):
     plt = style.apply()
     figure, axes = plt.subplots(figsize=(8.6, 4.6))
     methods = list(dict.fromkeys(table["method"]))
-    for colour, marker, method in zip(COLOURS, MARKERS, methods):
+    for colour, marker, method in zip(cycle(COLOURS), cycle(MARKERS), methods):
         mine = table[(table["method"] == method) & table["seconds_to_target"].notna()]
         if mine.empty:
             axes.plot([], [], color=colour, marker=marker, label=f"{method}: not within the run")
