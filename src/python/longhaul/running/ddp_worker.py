@@ -122,10 +122,21 @@ def optimizer_of(task, parameters):
                            nesterov=task["optimizer"] == "nesterov")
 
 
+def wrapped_in_ddp(model, buckets):
+    """Gradients in about so many buckets, each summed while the rest of the backward goes on; 0: in
+    PyTorch's own, of which the first has 1 MiB and later ones 25."""
+    if not buckets:
+        return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    size = max(1, 4 * sum(each.numel() for each in model.parameters()) // buckets)
+    dist._DEFAULT_FIRST_BUCKET_BYTES = size  # no option sets the first one's
+    return DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False,
+                                   bucket_cap_mb=size / 2 ** 20)
+
+
 def trained(task):
     torch.manual_seed(task["seed"])
     model = Model(task["model"])
-    wrapped = DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+    wrapped = wrapped_in_ddp(model, task["buckets"])
     if task["hook"] == "fp16":
         from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
         wrapped.register_comm_hook(None, fp16_compress_hook)

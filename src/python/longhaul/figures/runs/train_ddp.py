@@ -17,9 +17,9 @@ FIGURE = Figure(
            "real rate and delay ([training.md](training.md#beside-pytorch))"),
     needs="`bench_train`, PyTorch, root, or a result of `scripts/compare-ddp`",
     options="[--measure]")
-COLOURS = {"ddp": "#1f1f1f", "ddp+fp16": "#8a8a8a", "none": "#0b5394", "fp16": "#3fa7d6"}
+COLOURS = {"ddp": "#1f1f1f", "ddp+buckets": "#555555", "ddp+fp16": "#8a8a8a", "none": "#0b5394", "fp16": "#3fa7d6"}
 OTHERS = ("#c2185b", "#2aa552", "#f0b400", "#c9561a")
-NAMES = {"ddp": "PyTorch DDP", "ddp+fp16": "PyTorch DDP, fp16 hook"}
+NAMES = {"ddp": "PyTorch DDP", "ddp+buckets": "PyTorch DDP, small buckets", "ddp+fp16": "PyTorch DDP, fp16 hook"}
 
 
 def add_arguments(parser):
