@@ -3,12 +3,15 @@ comparison takes root and PyTorch (scripts/nightly)."""
 
 import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
 from longhaul.commands import compare_ddp
 from longhaul.errors import Failure
+from longhaul.running import tools
 
 COMMAND = (sys.executable, "-m", "longhaul.commands.compare_ddp")
 
@@ -36,6 +39,17 @@ class CompareDdp(unittest.TestCase):
         self.assertEqual([job.site_of(rank) for rank in range(job.ranks)],
                          ["west", "west", "east", "east"])
         self.assertEqual((job.model["kv_heads"], job.batch), (4, 8))
+
+    def test_both_train_with_the_batch_of_the_scenario(self):
+        text = tools.scenario_file("train-2dc").read_text()
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "mine.toml"
+            for batch, says in (("6", 6), ("[5, 5, 5, 5]", 5), ("[5, 5, 6, 6]", "batches of 5, 5, 6, 6")):
+                file.write_text(text.replace("parts = 4\n", f"parts = 4\nbatch = {batch}\n"))
+                if isinstance(says, int):
+                    self.assertEqual(compare_ddp.Job(file).batch, says)
+                else:
+                    self.assertRaisesRegex(Failure, says, compare_ddp.Job, file)
 
     def test_an_iteration_is_the_mean_of_the_second_half(self):
         self.assertEqual(compare_ddp.period_s([5, 6, 8, 10]), 2)

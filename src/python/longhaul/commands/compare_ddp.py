@@ -34,10 +34,10 @@ class Job:
     def __init__(self, path):
         self.path = tools.scenario_file(path)
         tables = scenario_text.parsed(self.path.read_text())
-        model, parallel = tables.get("model", {}), tables.get("parallel", {})
+        model, parallel, train = (tables.get(name, {}) for name in ("model", "parallel", "train"))
         self.sites = [each.get("name", "") for each in tables.get("datacenter", [])]
         self.ranks = parallel.get("replicas", 1)
-        self.parts = tables.get("train", {}).get("parts", 1)
+        self.parts = train.get("parts", 1)
         if parallel.get("stages", 1) != 1 or parallel.get("microbatches", 1) != 1:
             raise Failure(f"{self.path.name} has several stages or microbatches (DistributedDataParallel "
                           "has one of each). Take train-2dc.")
@@ -51,10 +51,15 @@ class Job:
                           "kv_heads": model.get("kv_heads", model["heads"]),
                           "intermediate": model["intermediate"], "vocabulary": model["vocabulary"],
                           "sequence": model["sequence_length"]}
-            self.batch = model["microbatch_size"]
+            batch = train.get("batch", model["microbatch_size"])
         except KeyError as missing:
             raise Failure(f"{self.path.name} does not give model.{missing.args[0]} (a preset does not "
                           "do here). Write it.") from missing
+        batches = batch if isinstance(batch, list) else [batch]
+        if len(set(batches)) > 1:
+            raise Failure(f"{self.path.name} has batches of {', '.join(map(str, batches))} "
+                          "(DistributedDataParallel weighs all replicas alike). Give train.batch one number.")
+        self.batch = batches[0]
 
     def site_of(self, rank):
         return self.sites[rank * len(self.sites) // self.ranks]
