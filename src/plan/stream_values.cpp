@@ -1,6 +1,7 @@
 #include "plan/stream_values.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -25,6 +26,11 @@ void StreamValues::append(const StreamSetting& setting) {
     if (size) change.sizes[index(op)] = *size;
   }
   changes_.push_back(std::move(change));
+}
+
+void StreamValues::forget_before(int iteration) {
+  const auto next = std::ranges::upper_bound(changes_, iteration, {}, &Change::from);
+  if (next != changes_.begin()) changes_.erase(changes_.begin(), std::prev(next));
 }
 
 const StreamValues::Change* StreamValues::change_of(int iteration) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -16,6 +17,10 @@ public:
   /// Of an iteration that is not before the last one's.
   void append(const StreamSetting& setting);
   void clear() { changes_.clear(); }
+  /// No iteration before this one is asked for any more: what held for those alone goes.
+  void forget_before(int iteration);
+  /// Settings that are in memory.
+  [[nodiscard]] std::size_t held() const { return changes_.size(); }
   [[nodiscard]] bool unchanged() const { return changes_.empty(); }
   /// The first iteration of the last setting; 0: there is none.
   [[nodiscard]] int last() const { return changes_.empty() ? 0 : changes_.back().from; }

@@ -78,7 +78,7 @@ StreamFacts simulate_steered_stream(const Plan& plan, const plan::Stream& stream
   require_none(driver.run([&](int iteration, const OpResults& results) {
     if (const auto setting = steering({iteration, results})) driver.add_setting(*setting);
   }));
-  return {driver.most_live_iterations()};
+  return {driver.most_live_iterations(), driver.most_settings()};
 }
 
 std::vector<PlayedIteration> play_iterations(const Plan& plan, const plan::Weather& weather,

@@ -52,6 +52,7 @@ struct StreamFacts {
   /// Iterations that were in memory at a time: bounded by how far dependencies reach back and how
   /// far they let lanes run apart.
   std::size_t most_live_iterations = 0;
+  std::size_t most_settings = 0;  ///< of those added while it ran, likewise
 };
 /// Runs a plan on, iteration after iteration, without a barrier between them (plan::Stream). Hands
 /// over each iteration when it is complete, in order. Throws Error as simulate() does.

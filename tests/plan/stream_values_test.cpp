@@ -36,6 +36,13 @@ TEST(StreamValues, ChangeFromTheirIterationsOn) {
   EXPECT_EQ(values.size(OpId{1}, 3), Bytes{11});
   EXPECT_EQ(values.size(OpId{1}, 4), Bytes{110});
   EXPECT_EQ(values.duration(OpId{1}, 5), Duration{50});
+  values.forget_before(3);
+  EXPECT_EQ(values.held(), 2U) << "3 has the first";
+  values.forget_before(4);
+  EXPECT_EQ(values.held(), 1U);
+  EXPECT_EQ(values.duration(OpId{0}, 4), Duration{30});
+  values.forget_before(9);
+  EXPECT_EQ(values.size(OpId{1}, 9), Bytes{110}) << "the last one stays";
   values.clear();
   EXPECT_EQ(values.size(OpId{1}, 4), Bytes{11});
 }

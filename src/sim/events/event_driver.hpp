@@ -46,6 +46,7 @@ public:
   /// those before. Throws Error where one has.
   void add_setting(const plan::StreamSetting& setting);
   [[nodiscard]] std::size_t most_live_iterations() const { return instances_.most_live(); }
+  [[nodiscard]] std::size_t most_settings() const { return most_settings_; }
 
 private:
   using Sources = plan::AskedSources<std::uint32_t>;  ///< of instances
@@ -230,6 +231,7 @@ private:
   std::map<int, Duration> begun_;     ///< iterations that have begun
   std::map<int, std::vector<std::uint32_t>> before_begin_;  ///< optional ops that wait for that
   plan::StreamValues values_;                               ///< by iteration
+  std::size_t most_settings_ = 0;                           ///< that were in memory at a time
   std::unique_ptr<Sources> sources_;
 
   std::vector<std::uint32_t> busy_;           ///< by resource that chooses: its holders

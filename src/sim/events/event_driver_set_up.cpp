@@ -133,7 +133,9 @@ void EventDriver::add_setting(const plan::StreamSetting& setting) {
     for (std::uint32_t op = 0; op < plan_.ops.size(); ++op)
       if (stage(base + op) == Stage::served) refuse(iteration);
   }
+  values_.forget_before(instances_.oldest());
   values_.append(setting);
+  most_settings_ = std::max(most_settings_, values_.held());
 }
 
 /// What needs each op, of its own iteration or of a later one.

@@ -259,6 +259,25 @@ TEST(EventDriver, TakesSettingsWhileItRuns) {
   EXPECT_THROW(starts(4, 0), Error);
 }
 
+// One for each iteration: those of iterations that are over are not kept.
+TEST(EventDriver, SettingsWhileItRunsTakeNoMoreMemoryWithIterations) {
+  OneRank one;
+  const auto block = one.draft.add_block(one.compute, Duration{10});
+  const Plan plan = one.draft.make();
+  for (const int iterations : {20, 2000}) {
+    Duration last{};
+    const StreamFacts facts =
+        simulate_steered_stream(plan, {iterations, {}}, [&](const StreamedIteration& done) {
+          last = done.results.times.front().end;
+          const Duration next{10 + done.iteration % 2};
+          return std::optional{
+              plan::StreamSetting{done.iteration + 2, {{one.draft.id(block), next}}}};
+        });
+    EXPECT_EQ(last, Duration{10 + 10 * iterations / 2 + 11 * iterations / 2 - 11});
+    EXPECT_LE(facts.most_settings, 4U);
+  }
+}
+
 // A stream with settings from its start is that which is given them while it runs.
 TEST(EventDriver, TakesTheSameSettingsInEitherWay) {
   const ExchangingReplicas pair{40ms, 1, Serve::deadline};
