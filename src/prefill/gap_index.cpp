@@ -32,6 +32,15 @@ std::vector<PipelineGap> usable_openings(const IterationBubbles& iteration,
   return openings;
 }
 
+/// Of the first stages' GPUs, with its guard.
+Duration longest_bubble(const IterationBubbles& iteration,
+                        const std::vector<std::int64_t>& pipeline_of) {
+  Duration longest{};
+  for (const Bubble& bubble : iteration.bubbles)
+    if (pipeline_of[at(bubble.rank)] >= 0) longest = std::max(longest, bubble.length());
+  return longest;
+}
+
 }  // namespace
 
 bool comes_before(const PipelineGap& a, const PipelineGap& b, GapOrder order) {
@@ -41,8 +50,12 @@ bool comes_before(const PipelineGap& a, const PipelineGap& b, GapOrder order) {
 }
 
 LaterGaps::LaterGaps(Duration period, std::int64_t iterations, std::vector<PipelineGap> openings,
-                     GapOrder order)
-    : period_{period}, iterations_{iterations}, order_{order}, openings_{std::move(openings)} {
+                     Duration most, GapOrder order)
+    : period_{period},
+      most_{most},
+      iterations_{iterations},
+      order_{order},
+      openings_{std::move(openings)} {
   std::ranges::sort(openings_,
                     [&](const auto& a, const auto& b) { return comes_before(a, b, order_); });
   const std::size_t count = std::max<std::size_t>(1, (openings_.size() + kGroup - 1) / kGroup);
@@ -148,9 +161,9 @@ std::optional<PipelineGap> LaterGaps::first_after(const PipelineGap& gap, Durati
   }
 }
 
-/// What began longer ago than the longest gap lasts has ended.
+/// What began longer ago than any gap lasts has ended.
 void LaterGaps::skip_ended(Duration now) {
-  const Duration ended = now - longest();
+  const Duration ended = now - most_;
   if (ended < period_ * iteration_) return;
   const std::int64_t skipped = ended / period_ - iteration_;
   if (skipped > 0) {
@@ -256,7 +269,8 @@ GapIndex::GapIndex(const IterationBubbles& iteration, const ServingPipelines& se
       order_{order},
       pipeline_of_{pipelines_by_first_rank(serving, iteration.gpus)},
       later_{iteration.period, range.iterations,
-             usable_openings(iteration, pipeline_of_, guard, least), order},
+             usable_openings(iteration, pipeline_of_, guard, least),
+             longest_bubble(iteration, pipeline_of_), order},
       open_{serving.pipelines.size(), order} {
   if (!range.from_zero) return;
   for (const Bubble& bubble : iteration.bubbles) {
@@ -313,10 +327,10 @@ GapIndex::Search::Search(GapIndex& index, Duration from, Duration length, Durati
   if (from_ > index_.now_) find_window();
 }
 
-/// No gap that began earlier than the longest one lasts reaches beyond `from` and the length.
+/// No gap that began earlier than any gap lasts reaches beyond `from` and the length.
 void GapIndex::Search::find_window() {
   const Duration end = from_ + length_;
-  const Duration begin = std::max(index_.now_, end - index_.longest() - Duration{1});
+  const Duration begin = std::max(index_.now_, end - index_.later_.most() - Duration{1});
   PipelineGap last{begin, Duration::max(), UINT32_MAX};
   while (const auto gap = index_.later_.first_after(last, length_, from_)) {
     if (gap->end >= end) window_.push_back({from_, gap->end, gap->pipeline});

@@ -34,9 +34,10 @@ enum class GapOrder { pipeline, end };
 /// longest gap of each group; a search looks into groups that have one long enough.
 class LaterGaps {
 public:
-  /// Gaps of iteration 0, and how many iterations there are. Precondition: period > 0.
+  /// Gaps of iteration 0, how many iterations there are, and a time that no gap exceeds: what is
+  /// left of a bubble whose end was taken has no guard. Precondition: period > 0.
   LaterGaps(Duration period, std::int64_t iterations, std::vector<PipelineGap> openings,
-            GapOrder order);
+            Duration most, GapOrder order);
 
   void insert(const PipelineGap& gap);
   void remove(const PipelineGap& gap);
@@ -46,7 +47,10 @@ public:
                                                        Duration limit) const;
   /// Hands over the gaps that begin by `now`, but for those that have ended; it does not go back.
   void advance(Duration now, std::vector<PipelineGap>& begun);
+  /// Of the openings.
   [[nodiscard]] Duration longest() const { return whole_.longest_of_all; }
+  /// No gap lasts longer.
+  [[nodiscard]] Duration most() const { return most_; }
 
 private:
   /// Gaps of one iteration, whose times count from its begin.
@@ -70,7 +74,7 @@ private:
   void skip_ended(Duration now);
   void open_iteration(Duration now, std::vector<PipelineGap>& begun);
 
-  Duration period_;
+  Duration period_, most_;
   std::int64_t iterations_;
   GapOrder order_;
   std::vector<PipelineGap> openings_;  ///< of one iteration, in order

@@ -64,6 +64,30 @@ TEST(GapIndex, KeepsWhatIsLeftOfAGap) {
               ElementsAre(std::pair{1U, 5200ns}, std::pair{0U, 5600ns}, std::pair{1U, 6100ns}));
 }
 
+/// Of two models that share a GPU one keeps a guard of 50 ns, the other none.
+TEST(GapIndex, FindsWhatIsLeftOfABubbleWhoseEndWasTaken) {
+  const IterationBubbles iteration{1000ns, 1, {}, {{0, 100ns, 200ns}}};
+  ServedModel free = linear_model(1ns, 1), guarded = free;
+  free.name = "free";
+  guarded.name = "guarded";
+  guarded.guard = 50ns;
+  for (const PipelineLookup lookup : {PipelineLookup::index, PipelineLookup::all}) {
+    ControllerMeans means;
+    means.lookup = lookup;
+    const ServingPipelines serving{{{0, {0}}}, 0, 0};
+    Controller controller{iteration,
+                          {{free, serving}, {guarded, serving}},
+                          PlacementPolicy::earliest,
+                          {},
+                          std::move(means)};
+    Request first{0, 0ns, 10}, second{1, 0ns, 45};
+    first.model = "free";
+    second.model = "guarded";
+    EXPECT_EQ(controller.decide(first, 380ns).start, 190ns);
+    EXPECT_EQ(controller.decide(second, 230ns).start, 115ns) << "45 of the 90 ns before it";
+  }
+}
+
 /// Random bubbles, models and requests, and what a controller is told of them.
 struct RandomLoad {
   Scenario scenario;
@@ -79,7 +103,7 @@ struct RandomLoad {
 ServedModel random_model(Random& random, int cells) {
   ServedModel model = linear_model(1ns, static_cast<int>(random.between(1, std::min(3, cells))));
   model.hop = Duration{random.between(0, 3)};
-  model.guard = Duration{random.between(0, 2)};
+  model.guard = Duration{random.between(0, random.between(0, 2) == 0 ? 6 : 2)};
   if (random.between(0, 2) == 0) model.slo_ttft = Duration{random.between(5, 60)};
   if (random.between(0, 5) == 0) model.chunk = random.between(3, 5);
   model.dimensions = ServedDimensions{4, 8, 16, 2, 2, 4, 100, false};
