@@ -72,7 +72,7 @@ def rows():
 
 
 class CompareVtrain(unittest.TestCase):
-    def run_on(self, fitted, compared):
+    def run_on(self, fitted, compared, collectives=None):
         with TemporaryDirectory() as directory:
             for name, some in (("a.csv", fitted), ("b.csv", compared)):
                 with (Path(directory) / name).open("w", newline="") as file:
@@ -80,6 +80,10 @@ class CompareVtrain(unittest.TestCase):
                     writer.writeheader()
                     writer.writerows(some)
             command = [*COMMAND, "--fit", Path(directory) / "a.csv", "--rows", Path(directory) / "b.csv"]
+            if collectives:
+                table = Path(directory) / "c.csv"
+                table.write_text("gpu,operation,ranks,size_bytes,in_place_ns\n" + collectives)
+                command += ["--collectives", table]
             return subprocess.run([*command, "--json"], capture_output=True, text=True, env=os.environ,
                                   check=False)
 
@@ -105,6 +109,28 @@ class CompareVtrain(unittest.TestCase):
         done = self.run_on(everything[:2], everything[-1:])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(len(json.loads(done.stdout)["not_recovered"]), 1)
+
+    def test_a_table_of_all_reduces_tells_rows_that_no_row_tells(self):
+        """Fitted on single replicas alone: those of two need their all-reduces, by MiB."""
+        single = [row for row in rows() if row["data"] == 1]
+        double = [row for row in rows() if row["data"] == 2][::6]
+        alone = json.loads(self.run_on(single, double).stdout)
+        self.assertEqual(alone["rows"], 0)
+        because = alone["not_recovered_because"]
+        self.assertEqual(len(because["an operator or all-reduce that no fitted row has"]), 3)
+        lines = ""
+        for row in double:
+            layers, pipeline = row["layers"], row["pipeline"]
+            numbers = (12 * 1024**2 + 13 * 1024) * layers // pipeline + (50257 + 1024) * 1024
+            numbers += 50257 * 1024 if pipeline == 1 else 0
+            mib = round(2 * numbers / 2**20)
+            lines += f"a100,all_reduce,2,{mib * 2**20},{all_reduce(2, layers, pipeline)}\n"
+        done = self.run_on(single, double, lines)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(json.loads(done.stdout)["rows"], 3)
+        refused = self.run_on(single, double, "v100,all_reduce,2,1048576,1\n")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("there is no all_reduce of a100", refused.stderr)
 
     def test_a_missing_column_is_refused_with_its_line(self):
         with TemporaryDirectory() as directory:

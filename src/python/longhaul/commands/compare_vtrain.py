@@ -70,7 +70,9 @@ def compared(arguments):
     rows = vtrain_predictor.read_rows(arguments.rows)
     if not fitted or not rows:
         raise Failure("there is no row to recover from, or none to compare. Name files with rows.")
-    recovered = vtrain_predictor.Recovered(fitted)
+    known = (vtrain_predictor.read_collectives(arguments.collectives) if arguments.collectives
+             else None)
+    recovered = vtrain_predictor.Recovered(fitted, known)
     told = [row for row in rows if recovered.tells(row)]
     differences = []
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(max_workers=2) as pool:
@@ -78,11 +80,17 @@ def compared(arguments):
             differences.append((abs(time - row.iteration_ns), row.name))
             progress.step(f"row {len(differences)} of {len(told)}")
     largest = max(differences, default=(None, None))
+    left = [row for row in rows if not recovered.tells(row)]
+    unseen = [row.name for row in left if recovered.unseen(row)]
     return {"numbers": "simulated",
             "rows": len(told),
             "largest_difference_ns": None if largest[0] is None else round(largest[0], 3),
             "largest_row": largest[1],
-            "not_recovered": [row.name for row in rows if not recovered.tells(row)],
+            "not_recovered": [row.name for row in left],
+            "not_recovered_because": {
+                "an operator or all-reduce that no fitted row has": unseen,
+                "too few rows of its width, t and micro-batch to tell its sums apart":
+                    [row.name for row in left if row.name not in unseen]},
             "fit": {"rows": len(fitted), "numbers": recovered.numbers,
                     "largest_residual_ns": round(recovered.residual_ns, 3)}}
 
@@ -94,8 +102,9 @@ def text_of(answer):
         lines.append(f"{answer['rows']} rows simulated: at most {answer['largest_difference_ns']:g} ns "
                      f"off (row {answer['largest_row']})")
     if answer["not_recovered"]:
-        lines.append(f"{len(answer['not_recovered'])} rows do not follow from those that were fitted: "
-                     + ", ".join(answer["not_recovered"]))
+        lines.append(f"{len(answer['not_recovered'])} rows do not follow from those that were fitted:")
+        lines += [f"  {len(names)} ({why}): {', '.join(names)}"
+                  for why, names in answer["not_recovered_because"].items() if names]
     return "\n".join(lines)
 
 
@@ -103,6 +112,9 @@ def main():
     parser = argparse.ArgumentParser(prog="compare-vtrain", description=__doc__)
     parser.add_argument("--fit", required=True, help="rows of vTrain's predictor to recover from (.csv)")
     parser.add_argument("--rows", required=True, help="rows to lower, simulate and compare (.csv)")
+    parser.add_argument("--collectives", metavar="TABLE",
+                        help="all-reduces inside a node that need not be recovered (.csv: gpu, "
+                             "operation, ranks, size_bytes, in_place_ns)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     answer = compared(parser.parse_args())
     print(json.dumps(answer, indent=2) if "--json" in sys.argv else text_of(answer))

@@ -114,18 +114,42 @@ def all_reduce_of(row):
     return "all-reduce", row.gradient_mib, row.data
 
 
-class Recovered:
-    """The least-squares solution of the rows' equations, and of which other rows it says all."""
+def read_collectives(path, gpu="a100"):
+    """{name of an all-reduce: its ns} of a table by MiB and ranks inside a node, in place, as vTrain
+    looks it up: the columns gpu, operation, ranks, size_bytes and in_place_ns."""
+    found = {}
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            for line in csv.DictReader(file):
+                if (line["gpu"], line["operation"]) == (gpu, "all_reduce"):
+                    mib, left = divmod(int(line["size_bytes"]), 2**20)
+                    if left == 0:
+                        found["all-reduce", mib, int(line["ranks"])] = float(line["in_place_ns"])
+    except OSError as error:
+        raise Failure(f"{path}: the file cannot be read ({error.strerror}). Correct its name.") from error
+    except (KeyError, TypeError, ValueError, UnicodeDecodeError, csv.Error) as error:
+        raise Failure(f"{path}: this is no table of all-reduces ({error}). It has the columns gpu, "
+                      "operation, ranks, size_bytes and in_place_ns.") from error
+    if not found:
+        raise Failure(f"{path}: there is no all_reduce of {gpu} in it. Name another table.")
+    return found
 
-    def __init__(self, rows):
+
+class Recovered:
+    """The least-squares solution of the rows' equations, and of which other rows it says all.
+    `known`: numbers that need no row, as read_collectives() has them."""
+
+    def __init__(self, rows, known=None):
+        self.known = known or {}
         self.places = {}
         for row in rows:
             for name in terms(row)[0]:
-                self.places.setdefault(name, len(self.places))
+                if name not in self.known:
+                    self.places.setdefault(name, len(self.places))
         matrix = self._matrix(rows)
         self.scale = np.linalg.norm(matrix, axis=0)
         self.scale *= [UNLIKELY.get(name[0], 1) for name in self.places]
-        wanted = np.array([row.iteration_ns - terms(row)[1] for row in rows])
+        wanted = np.array([row.iteration_ns - self._known_ns(row) for row in rows])
         left, values, ways = np.linalg.svd(matrix / self.scale, full_matrices=False)
         kept = values > values[0] * SMALL
         self.ways = ways[kept]
@@ -134,20 +158,29 @@ class Recovered:
         self.numbers = int(kept.sum())
         self.residual_ns = float(np.abs(matrix @ self.values - wanted).max())
 
+    def _known_ns(self, row):
+        parts, known = terms(row)
+        return known + sum(count * self.known.get(name, 0) for name, count in parts.items())
+
     def _matrix(self, rows):
         matrix = np.zeros((len(rows), len(self.places)))
         for place, row in enumerate(rows):
             for name, count in terms(row)[0].items():
-                matrix[place, self.places[name]] = count
+                if name not in self.known:
+                    matrix[place, self.places[name]] = count
         return matrix
 
     def tells(self, row):
         """Does the row follow from those that it was recovered from?"""
-        if any(name not in self.places for name in terms(row)[0]):
+        if self.unseen(row):
             return False
         equation = self._matrix([row])[0] / self.scale
         outside = equation - self.ways.T @ (self.ways @ equation)
         return np.linalg.norm(outside) < 1e-6 * np.linalg.norm(equation)
 
+    def unseen(self, row):
+        """Numbers of the row that no row has which it was recovered from."""
+        return [name for name in terms(row)[0] if name not in self.places and name not in self.known]
+
     def value(self, name):
-        return float(self.values[self.places[name]])
+        return self.known[name] if name in self.known else float(self.values[self.places[name]])
