@@ -4,6 +4,27 @@
 #include "base/index.hpp"
 
 namespace longhaul::training {
+namespace {
+
+/// Real layers are of one kind; what a scenario asks for beside it would be left out silently.
+void refuse_other_layers(const Scenario& scenario) {
+  const Model& model = *scenario.model;
+  const auto refuse = [&](const char* key, const std::string& asked, const char* real) {
+    fail(
+        "model.{} = {} of scenario {} (real layers have {} alone). Write {} = {}, take a preset "
+        "that has it, or use --compute timed.",
+        key, asked, scenario.name, real, key, real);
+  };
+  const auto quoted = [](const auto& value) { return fmt::format("\"{}\"", to_string(value)); };
+  if (model.mlp != MlpKind::swiglu) refuse("mlp", quoted(model.mlp), "\"swiglu\"");
+  if (model.positions != PositionKind::rotary)
+    refuse("positions", quoted(model.positions), "\"rotary\"");
+  if (model.attention != AttentionKind::flash)
+    refuse("attention", quoted(model.attention), "\"flash\"");
+  if (model.biases) refuse("biases", "true", "false");
+}
+
+}  // namespace
 
 nn::ModelShape model_shape(const Scenario& scenario) {
   if (!scenario.model)
@@ -23,6 +44,7 @@ nn::ModelShape model_shape(const Scenario& scenario) {
         "attention computes them again in every backward). Write false or true, or use --compute "
         "timed.",
         scenario.name);
+  refuse_other_layers(scenario);
   if (model.layers < 2)
     fail(
         "the model of scenario {} has {} layer (embedding and output head are one each). Write "

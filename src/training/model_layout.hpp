@@ -10,8 +10,8 @@
 namespace longhaul::training {
 
 /// The shape that real layers take from the scenario's model. Throws Error where there is no model,
-/// or none that real layers can be made of (no vocabulary, selective recomputation), and says what
-/// to write.
+/// or none that real layers can be made of (no vocabulary, selective recomputation, layers other
+/// than SwiGLU's with rotary positions, flash attention and no biases), and says what to write.
 [[nodiscard]] nn::ModelShape model_shape(const Scenario& scenario);
 
 /// The layers of each stage (Schedule::stage_of), first to last: the embedding in the first, the

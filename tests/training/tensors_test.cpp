@@ -1,5 +1,6 @@
 // The parts of real work: layout, tensors between blocks, memory, the comparison itself.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -53,6 +54,23 @@ TEST(ModelLayout, RefusesAnEmptyChunkAndAModelWithoutVocabulary) {
   scenario.model.reset();
   EXPECT_THAT([&] { (void)training::model_shape(scenario); },
               ThrowsMessage<Error>(HasSubstr("no model")));
+}
+
+// What real layers cannot be is refused by its key, never left out.
+TEST(ModelLayout, RefusesLayersThatAreNotSwigluRotaryAndFlash) {
+  const auto refused = [](const std::function<void(Model&)>& change, const char* message) {
+    Scenario scenario = tiny_scenario(2, 2, 3);
+    EXPECT_NO_THROW((void)training::model_shape(scenario));
+    change(*scenario.model);
+    EXPECT_THAT([&] { (void)training::model_shape(scenario); },
+                ThrowsMessage<Error>(HasSubstr(message)));
+  };
+  refused([](Model& model) { model.mlp = MlpKind::gelu; }, "model.mlp = \"gelu\" of scenario");
+  refused([](Model& model) { model.positions = PositionKind::alibi; },
+          "model.positions = \"alibi\"");
+  refused([](Model& model) { model.attention = AttentionKind::plain; },
+          "Write attention = \"flash\"");
+  refused([](Model& model) { model.biases = true; }, "model.biases = true");
 }
 
 class TensorsTest : public ::testing::Test {
