@@ -8,6 +8,7 @@
 #include "base/program/program.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/pipeline_options.hpp"
+#include "harness/profile/collective_profile.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
@@ -25,20 +26,31 @@ ExitCode run(const harness::ProfileSettings& options) {
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), device);
   const std::unique_ptr<nn::TensorOps> math = harness::make_tensor_ops(device, ranks);
   std::optional<Progress> progress;
+  int parts = 0;
   const auto show = [&](int done, int total, const std::string& now) {
     if (!ranks.is_first()) return;
-    if (!progress) progress.emplace("bench_profile", total);
+    if (!progress) progress.emplace("bench_profile", parts = total);
     progress->update(done, now);
   };
-  const harness::ModelProfile profile = harness::with_watchdog(ranks, [&] {
+  harness::ModelProfile profile = harness::with_watchdog(ranks, [&] {
     return harness::profile_model(ranks, *math, input.scenario, input.schedule,
                                   {input.rule, harness::deadline_of(options.deadline), show});
+  });
+  std::vector<plan::Collective> collectives;
+  harness::collectively([&] {
+    collectives = collectives_to_profile(options, profile.message_size(), ranks.count());
+  });
+  profile.collectives = harness::with_watchdog(ranks, [&] {
+    return harness::measure_profiled_collectives(
+        ranks, collectives, input.rule.least, [&](const harness::CollectiveMeasurement& each) {
+          show(parts, parts, to_text(each.predicted.collective.kind));
+        });
   });
   progress.reset();
   nlohmann::json after = environment.after();
   if (!after.is_null()) after["transport"] = harness::transport_json(transport);
   const std::string code = harness::on_rank0(ranks.world(), [&] {
-    const auto wrong = harness::finish_profile(profile, input, options, ranks.count(), after);
+    const auto wrong = harness::finish_profile(profile, input, options, ranks, after);
     return std::string{wrong == 0 ? "0" : "1"};
   });
   ranks.host_ranks().mine().phase = comm::Phase::finished;
@@ -63,13 +75,17 @@ void declare(Arguments& arguments, harness::ProfileSettings& options) {
         "2%; --samples are then the least"}});
   arguments.option("--max-samples", options.max_samples, "the most rounds with --confidence")
       .within(1, 1'000'000);
+  arguments.option("--collectives", options.collectives,
+                   "sizes over the ranks, 64KiB..4MiB; none: leave them out (default: around that "
+                   "of a message, on the CPU)");
   harness::add_shared_options(
       arguments, options,
       {{harness::Shared::overrides},
        {harness::Shared::deadline},
        {harness::Shared::transport, harness::transport_help()},
        {harness::Shared::ranks},
-       {harness::Shared::out, "directory for costs.toml, operators.csv and record.json"},
+       {harness::Shared::out,
+        "directory for costs.toml, operators.csv, collectives.csv and record.json"},
        {harness::Shared::json},
        {harness::Shared::check}});
 }

@@ -9,16 +9,16 @@ namespace longhaul::harness {
 namespace {
 
 /// The sizes from the first to the last, each twice the one before.
-void add_doubling(const std::string& first, const std::string& last,
+void add_doubling(const char* option, const std::string& first, const std::string& last,
                   std::vector<std::string>& sizes) {
-  const Bytes begin = value_of("--bytes", [&] { return parse_bytes(first); });
-  const Bytes end = value_of("--bytes", [&] { return parse_bytes(last); });
+  const Bytes begin = value_of(option, [&] { return parse_bytes(first); });
+  const Bytes end = value_of(option, [&] { return parse_bytes(last); });
   constexpr Bytes kLargestSize{1LL << 50};
   if (begin < Bytes{1} || end < begin || end > kLargestSize)
     fail(
-        "--bytes: {}..{} is no range of sizes (from 1 byte, ascending, to 1024 TiB). Write "
+        "{}: {}..{} is no range of sizes (from 1 byte, ascending, to 1024 TiB). Write "
         "64KiB..64MiB.",
-        first, last);
+        option, first, last);
   for (Bytes size = begin; size <= end; size = size * 2)
     sizes.push_back(std::to_string(size.count()));
 }
@@ -38,14 +38,14 @@ void add_of_one(const report::CollectiveArguments& arguments, const Scenario& sc
 
 }  // namespace
 
-std::vector<std::string> listed_sizes(const std::string& text) {
+std::vector<std::string> listed_sizes(const char* option, const std::string& text) {
   std::vector<std::string> sizes;
   for (const std::string& word : words_of(text, ',')) {
     const std::size_t dots = word.find("..");
     if (dots == std::string::npos)
       sizes.push_back(word);
     else
-      add_doubling(word.substr(0, dots), word.substr(dots + 2), sizes);
+      add_doubling(option, word.substr(0, dots), word.substr(dots + 2), sizes);
   }
   return sizes;
 }
@@ -58,7 +58,7 @@ std::vector<plan::Collective> listed_collectives(const report::CollectiveArgumen
     one.kind = kind;
     for (const std::string& group : words_of(given.group, '/')) {
       one.group = group;
-      for (const std::string& bytes : listed_sizes(given.bytes)) {
+      for (const std::string& bytes : listed_sizes("--bytes", given.bytes)) {
         one.bytes = bytes;
         for (const std::string& algorithm : words_of(given.algorithm, ',')) {
           one.algorithm = algorithm;

@@ -13,7 +13,8 @@ namespace longhaul::harness {
 [[nodiscard]] std::vector<plan::Collective> listed_collectives(
     const report::CollectiveArguments& arguments, const Scenario& scenario);
 
-/// "1MiB..8MiB,12MB": the sizes of a list, each as parse_bytes() takes it.
-[[nodiscard]] std::vector<std::string> listed_sizes(const std::string& text);
+/// "1MiB..8MiB,12MB": the sizes of a list, each as parse_bytes() takes it. Throws Error that names
+/// the option where a range is none.
+[[nodiscard]] std::vector<std::string> listed_sizes(const char* option, const std::string& text);
 
 }  // namespace longhaul::harness

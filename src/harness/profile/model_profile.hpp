@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/ranks.hpp"
+#include "harness/collectives/collective_measurement.hpp"
 #include "harness/options/stopping.hpp"
 #include "harness/profile/operator_probe.hpp"
 #include "harness/profile/stage_probe.hpp"
@@ -32,6 +33,7 @@ struct ModelProfile {
   std::vector<DeviceProfile> parts;  ///< embedding, one layer, head
   std::vector<double> message;       ///< ns, one way
   std::vector<OperatorTimes> operators;
+  std::vector<CollectiveMeasurement> collectives{};  ///< over the ranks that measured
 
   [[nodiscard]] Bytes message_size() const {
     return Bytes{static_cast<std::int64_t>(shape.boundary() * bytes_of(type))};

@@ -2,8 +2,10 @@
 
 #include "base/version.hpp"
 #include "cuda/accelerator.hpp"
+#include "harness/collectives/collective_list.hpp"
 #include "harness/environment/facts.hpp"
 #include "harness/options/run_files.hpp"
+#include "harness/profile/collective_profile.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/records/profile_record.hpp"
@@ -79,20 +81,35 @@ ProfileInput prepare_profile(engine::Ranks& ranks, const ProfileSettings& option
   return input;
 }
 
+std::vector<plan::Collective> collectives_to_profile(const ProfileSettings& options, Bytes message,
+                                                     int ranks) {
+  const bool is_asked = !options.collectives.empty() && options.collectives != "none";
+  if (options.device != "cpu" && is_asked)
+    fail(
+        "--collectives {} with --device {}: the numbers of collectives lie in the memory of the "
+        "host here. Leave it out.",
+        options.collectives, options.device);
+  if (options.device != "cpu" || options.collectives == "none") return {};
+  return profiled_collectives(
+      ranks, is_asked ? listed_sizes("--collectives", options.collectives) : sizes_around(message));
+}
+
 std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
-                           const ProfileSettings& options, int ranks,
+                           const ProfileSettings& options, const engine::Ranks& ranks,
                            const nlohmann::json& environment) {
-  const CostsOrigin origin = origin_of(options, input, environment, ranks);
+  const CostsOrigin origin = origin_of(options, input, environment, ranks.count());
   const std::string costs = costs_text(profile, input.scenario, origin);
   const auto problems = profile_problems(profile, input.scenario, costs);
   const auto record = record_of(profile, input, options, environment, problems);
   if (options.json)
     fmt::print("{}\n", record.dump(2));
   else
-    fmt::print("{}{}", profile_table(profile, ranks), transport_note(environment));
+    fmt::print("{}{}", profile_table(profile, ranks.count()), transport_note(environment));
   for (const std::string& problem : problems) fmt::print(stderr, "wrong: {}\n", problem);
   if (!options.out.empty()) {
     write_new_file(options.out / "operators.csv", operators_csv(profile.operators));
+    if (!profile.collectives.empty())
+      write_new_file(options.out / "collectives.csv", collectives_csv(profile.collectives, ranks));
     write_new_file(options.out / "record.json", record.dump(2) + "\n");
     write_new_file(options.out / "costs.toml", costs);
   }

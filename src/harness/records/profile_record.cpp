@@ -141,6 +141,12 @@ std::vector<std::string> profile_problems(const ModelProfile& profile, const Sce
         problems.push_back(fmt::format("{}: the loss is no number", device.name));
     }
   }
+  for (const CollectiveMeasurement& each : profile.collectives)
+    if (each.wrong() != 0)
+      problems.push_back(fmt::format("{} of {} over {} ranks: {} numbers are wrong",
+                                     to_text(each.predicted.collective.kind),
+                                     to_text(each.predicted.collective.size),
+                                     each.predicted.collective.members.size(), each.wrong()));
   check_flops(profile, scenario, problems);
   check_costs(profile, scenario, costs, problems);
   return problems;
@@ -152,6 +158,13 @@ ordered_json profile_json(const ModelProfile& profile) {
                        {"message", sample_json(profile.message)}};
   for (const DeviceProfile& device : profile.devices) json["stages"].push_back(device_json(device));
   for (const DeviceProfile& part : profile.parts) json["parts"].push_back(device_json(part));
+  for (const CollectiveMeasurement& each : profile.collectives) {
+    const plan::Collective& collective = each.predicted.collective;
+    json["collectives"].push_back({{"operation", longhaul::to_string(collective.kind)},
+                                   {"ranks", collective.members.size()},
+                                   {"size_bytes", collective.size.count()},
+                                   {"duration", sample_json(each.durations_ns)}});
+  }
   return json;
 }
 

@@ -18,6 +18,7 @@ struct ProfileSettings : SharedOptions {
   std::string schedule = "1f1b";
   int samples = 20;
   std::optional<int> max_samples;
+  std::string collectives;  ///< sizes, as listed_sizes() takes them; empty: by the model; "none"
 };
 
 /// Input of the measurements, the same on all ranks.
@@ -27,12 +28,18 @@ struct ProfileInput {
   StoppingRule rule;
 };
 
+/// The collectives to be measured over so many ranks: none with one rank, on a GPU (their numbers
+/// would lie in the memory of the host) or where the options say so. Throws Error on sizes that
+/// cannot be played.
+[[nodiscard]] std::vector<plan::Collective> collectives_to_profile(const ProfileSettings& options,
+                                                                   Bytes message, int ranks);
+
 /// Collective. Rank 0 reads the scenario; costs that it includes are those that are to be measured.
 [[nodiscard]] ProfileInput prepare_profile(engine::Ranks& ranks, const ProfileSettings& options);
 
 /// On rank 0: shows and writes what was measured; how many things are wrong with it.
 [[nodiscard]] std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
-                                         const ProfileSettings& options, int ranks,
+                                         const ProfileSettings& options, const engine::Ranks& ranks,
                                          const nlohmann::json& environment);
 
 /// Errors of a profile, in words; empty: none. FLOPs of a layer's blocks must be those of

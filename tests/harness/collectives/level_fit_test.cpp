@@ -154,7 +154,7 @@ TEST(CollectiveList, HasEveryKindGroupSizeAndAlgorithm) {
   EXPECT_EQ(all[6].size, Bytes{1'000'000});
   EXPECT_THAT(all[8].members, ElementsAre(Rank{0}, Rank{6}));
   EXPECT_EQ(all[16].kind, CollectiveKind::broadcast);
-  EXPECT_THROW((void)listed_sizes("8KiB..4KiB"), Error);
+  EXPECT_THROW((void)listed_sizes("--bytes", "8KiB..4KiB"), Error);
   arguments.group = "0-3/0,1,1";
   EXPECT_THROW((void)listed_collectives(arguments, two_sites()), Error);
 }
