@@ -46,11 +46,6 @@ planner::ClusterOptions cluster_options(const ClusterArguments& typed,
   for (const planner::ClusterSite& site : gpus.sites) options.sites.push_back(site.gpus);
   if (!typed.policy.empty())
     options.policy = choice<planner::ClusterPolicy>("--policy", typed.policy);
-  if (!options.sites.empty() && options.policy == planner::ClusterPolicy::elasticflow)
-    fail(
-        "--policy elasticflow counts GPUs of one pool (what is free in several sites is none). "
-        "Give --policy edf, fifo, srtf or least-laxity with {}.",
-        typed.gpus);
   options.counts = typed.counts.empty() ? planner::usual_counts(options.policy)
                                         : choice<planner::GpuCounts>("--counts", typed.counts);
   options.slot = read_time("--slot", typed.slot, options.slot, 1s);

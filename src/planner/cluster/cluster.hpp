@@ -97,7 +97,8 @@ struct ClusterOutcome {
 /// edf, fifo, srtf (shortest remaining time), least_laxity: in that order each takes the largest of
 /// its numbers that is free; all are admitted. With sites, of the places whose GPUs are free: with
 /// GpuCounts::best the fastest (then that of fewest GPUs, then where it is), otherwise that of most
-/// GPUs (then the fastest). elasticflow takes no sites.
+/// GPUs (then the fastest). elasticflow fills what is free of each site: in each slot the fastest
+/// place of at most so many GPUs; in a slot that fails to be filled anew what was planned stays.
 ///
 /// Each job must have a number of at most `options.gpus`, and its deadline after its submission.
 [[nodiscard]] ClusterOutcome play_cluster(const std::vector<ClusterJob>& jobs,

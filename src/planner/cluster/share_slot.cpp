@@ -29,21 +29,28 @@ std::vector<std::size_t> by_deadline(const std::vector<RunningJob>& running) {
 std::optional<std::vector<GpuPlan>> least_plans(const std::vector<RunningJob>& running,
                                                 const ClusterOptions& options, std::int64_t slot) {
   std::vector<GpuPlan> plans(running.size());
-  FreeGpus free{options.gpus, slot, options.slot};
+  FreeGpus free{options.sites.empty() ? std::vector{options.gpus} : options.sites, slot,
+                options.slot};
   for (const std::size_t i : by_deadline(running)) {
     const RunningJob& job = running[i];
-    std::optional<GpuPlan> plan = free.fill(job.rates, job.left, *job.deadline - kSlack);
+    std::optional<GpuPlan> plan = free.fill(choices_of(job), job.left, *job.deadline - kSlack);
     if (!plan) return std::nullopt;
-    free.take(*plan);
+    free.take(*plan, choices_of(job));
     plans[i] = std::move(*plan);
   }
   return plans;
 }
 
+/// The rate that a plan gives in a slot; -1: none.
 int planned(const GpuPlan& plan, std::int64_t slot) {
   for (const GpuSpan& span : plan)
-    if (span.begin <= slot && slot < span.end) return span.gpus;
-  return 0;
+    if (span.begin <= slot && slot < span.end) return span.choice;
+  return -1;
+}
+
+void hold(RunningJob& job, int choice) {
+  job.choice = choice;
+  job.gpus = choice < 0 ? 0 : job.rates[static_cast<std::size_t>(choice)].gpus;
 }
 
 std::int64_t next_change(const GpuPlan& plan, std::int64_t slot) {
@@ -68,7 +75,7 @@ struct Step {
   bool first = false;  ///< it has none yet
   double saved = 0;    ///< GPU seconds for each GPU more
   std::size_t position = 0;
-  int gpus = 0;  ///< that it then holds
+  int choice = -1;  ///< that it then holds
   friend bool operator<(const Step& a, const Step& b) {
     if (a.first != b.first) return b.first;
     if (a.saved != b.saved) return a.saved < b.saved;
@@ -90,23 +97,62 @@ public:
       const Step step = steps_.top();
       steps_.pop();
       RunningJob& job = running_[step.position];
-      if (step.gpus - job.gpus > free) continue;  // nor will they be later in this slot
-      free -= step.gpus - job.gpus;
-      job.gpus = step.gpus;
+      const int more = job.rates[static_cast<std::size_t>(step.choice)].gpus - job.gpus;
+      if (more > free) continue;  // nor will they be later in this slot
+      free -= more;
+      hold(job, step.choice);
       push(step.position);
     }
   }
 
+  /// Of sites: a step goes to the fewest GPUs that are faster and free, with those it holds.
+  void hand_out(std::vector<int> free) {
+    while (true) {
+      std::optional<Step> best;
+      for (std::size_t i = 0; i < running_.size(); ++i)
+        if (const int next = next_place(running_[i], free); next >= 0)
+          if (const Step step = step_to(i, next); !best || *best < step) best = step;
+      if (!best) return;
+      RunningJob& job = running_[best->position];
+      move(job, best->choice, free);
+    }
+  }
+
 private:
+  static int next_place(const RunningJob& job, std::vector<int> free) {
+    if (job.choice >= 0) add(job.places[static_cast<std::size_t>(job.choice)], free);
+    const double now = job.choice < 0 ? 0 : rate_of(job);
+    for (std::size_t choice = 0; choice < job.rates.size(); ++choice)
+      if (job.rates[choice].rate > now && lies_within(job.places[choice], free))
+        return static_cast<int>(choice);
+    return -1;
+  }
+  static void add(const SiteGpus& place, std::vector<int>& free) {
+    for (std::size_t site = 0; site < free.size(); ++site) free[site] += place[site];
+  }
+  static void move(RunningJob& job, int choice, std::vector<int>& free) {
+    if (job.choice >= 0) add(job.places[static_cast<std::size_t>(job.choice)], free);
+    hold(job, choice);
+    const SiteGpus& taken = job.places[static_cast<std::size_t>(choice)];
+    for (std::size_t site = 0; site < free.size(); ++site) free[site] -= taken[site];
+  }
+
   void push(std::size_t position) {
     const RunningJob& job = running_[position];
     const auto next = std::ranges::upper_bound(job.rates, job.gpus, {}, &GpuRate::gpus);
-    if (next == job.rates.end()) return;
-    Step step{job.gpus == 0, 0, position, next->gpus};
+    if (next != job.rates.end())
+      steps_.push(step_to(position, static_cast<int>(next - job.rates.begin())));
+  }
+
+  [[nodiscard]] Step step_to(std::size_t position, int choice) const {
+    const RunningJob& job = running_[position];
+    Step step{job.gpus == 0, 0, position, choice};
+    const GpuRate& next = job.rates[static_cast<std::size_t>(choice)];
     if (!step.first)
-      step.saved = (gpu_seconds(position, *std::prev(next)) - gpu_seconds(position, *next)) /
-                   (next->gpus - job.gpus);
-    steps_.push(step);
+      step.saved = (gpu_seconds(position, job.rates[static_cast<std::size_t>(job.choice)]) -
+                    gpu_seconds(position, next)) /
+                   std::max(1, next.gpus - job.gpus);
+    return step;
   }
 
   /// Of the rest of a job that holds so many in this slot and its least number afterwards.
@@ -129,13 +175,21 @@ std::int64_t share_elastic(std::vector<RunningJob>& running, const ClusterOption
   if (std::optional<std::vector<GpuPlan>> plans = least_plans(running, options, slot))
     for (std::size_t i = 0; i < running.size(); ++i) running[i].plan = std::move((*plans)[i]);
   int free = options.gpus;
+  std::vector<int> sites = options.sites;
   std::int64_t changes = std::numeric_limits<std::int64_t>::max();
   for (RunningJob& job : running) {
-    job.gpus = planned(job.plan, slot);
+    hold(job, planned(job.plan, slot));
     free -= job.gpus;
+    if (job.choice >= 0)
+      for (std::size_t site = 0; site < sites.size(); ++site)
+        sites[site] -= job.places[static_cast<std::size_t>(job.choice)][site];
     changes = std::min(changes, next_change(job.plan, slot));
   }
-  SlotGreed{running, slot * options.slot, options.slot}.hand_out(free);
+  SlotGreed greed{running, slot * options.slot, options.slot};
+  if (sites.empty())
+    greed.hand_out(free);
+  else
+    greed.hand_out(std::move(sites));
   return changes;
 }
 
@@ -169,16 +223,9 @@ void share_in_order(std::vector<RunningJob>& running, const ClusterOptions& opti
   for (const std::size_t i : in_order(running, options, now)) {
     RunningJob& job = running[i];
     const auto above = std::ranges::upper_bound(job.rates, free, {}, &GpuRate::gpus);
-    job.gpus = above == job.rates.begin() ? 0 : std::prev(above)->gpus;
+    hold(job, static_cast<int>(above - job.rates.begin()) - 1);
     free -= job.gpus;
   }
-}
-
-/// Has each site the GPUs of the place?
-bool lies_within(const SiteGpus& place, const std::vector<int>& sites) {
-  for (std::size_t site = 0; site < sites.size(); ++site)
-    if (place[site] > sites[site]) return false;
-  return true;
 }
 
 /// Is another place of the job as fast with no more GPUs anywhere? Of equal ones the first stays.
@@ -215,18 +262,10 @@ void share_over_sites(std::vector<RunningJob>& running, const ClusterOptions& op
   std::vector<int> free = options.sites;
   for (const std::size_t i : in_order(running, options, now)) {
     RunningJob& job = running[i];
-    job.choice = best_place(job, options.counts, free);
-    job.gpus = job.choice < 0 ? 0 : job.rates[static_cast<std::size_t>(job.choice)].gpus;
+    hold(job, best_place(job, options.counts, free));
     if (job.choice < 0) continue;
     const SiteGpus& taken = job.places[static_cast<std::size_t>(job.choice)];
     for (std::size_t site = 0; site < free.size(); ++site) free[site] -= taken[site];
-  }
-}
-
-void set_choices(std::vector<RunningJob>& running) {
-  for (RunningJob& job : running) {
-    const auto held = std::ranges::lower_bound(job.rates, job.gpus, {}, &GpuRate::gpus);
-    job.choice = job.gpus == 0 ? -1 : static_cast<int>(held - job.rates.begin());
   }
 }
 
@@ -238,9 +277,13 @@ void take_rates(RunningJob& running, const ClusterJob& job, const ClusterOptions
     std::erase_if(running.rates, [&](const GpuRate& each) { return each.gpus > options.gpus; });
     return;
   }
-  for (std::size_t i = 0; i < job.places.size(); ++i) {
-    if (!lies_within(job.places[i], options.sites)) continue;
-    if (options.counts == GpuCounts::best && is_needless(job, i)) continue;
+  std::vector<std::size_t> taken;
+  for (std::size_t i = 0; i < job.places.size(); ++i)
+    if (lies_within(job.places[i], options.sites) &&
+        (options.counts != GpuCounts::best || !is_needless(job, i)))
+      taken.push_back(i);
+  std::ranges::stable_sort(taken, {}, [&](std::size_t i) { return job.rates[i].gpus; });
+  for (const std::size_t i : taken) {
     running.rates.push_back(job.rates[i]);
     running.places.push_back(job.places[i]);
   }
@@ -256,16 +299,12 @@ bool admit(const std::vector<RunningJob>& running, const RunningJob& added,
 
 std::int64_t share_slot(std::vector<RunningJob>& running, const ClusterOptions& options,
                         std::int64_t slot) {
-  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  if (!options.sites.empty()) {
+  if (options.policy == ClusterPolicy::elasticflow) return share_elastic(running, options, slot);
+  if (options.sites.empty())
+    share_in_order(running, options, slot * options.slot);
+  else
     share_over_sites(running, options, slot * options.slot);
-    return kNever;
-  }
-  const bool elastic = options.policy == ClusterPolicy::elasticflow;
-  const std::int64_t changes = elastic ? share_elastic(running, options, slot) : kNever;
-  if (!elastic) share_in_order(running, options, slot * options.slot);
-  set_choices(running);
-  return changes;
+  return std::numeric_limits<std::int64_t>::max();
 }
 
 }  // namespace longhaul::planner

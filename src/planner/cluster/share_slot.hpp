@@ -21,6 +21,10 @@ struct RunningJob {
   GpuPlan plan{};                      ///< elasticflow: that meets its deadline
 };
 
+[[nodiscard]] inline GpuChoices choices_of(const RunningJob& job) {
+  return {job.rates, job.places};
+}
+
 /// Iterations a second with what it holds, which must be some.
 [[nodiscard]] inline double rate_of(const RunningJob& job) {
   return job.rates[static_cast<std::size_t>(job.choice)].rate;

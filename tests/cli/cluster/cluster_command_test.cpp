@@ -94,9 +94,12 @@ TEST_F(ClusterCommand, PlacesJobsInSites) {
   EXPECT_EQ(json["jobs"][0]["allocations"], nlohmann::json::parse("[[0.0, 4], [100.0, 0]]"));
   EXPECT_EQ(json["jobs"][0]["places"], nlohmann::json::parse(R"(["east:2+west:2", ""])"));
   EXPECT_EQ(json["jobs"][0]["end_s"], 100);
-  const Outcome refused = run(words("elasticflow"));
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--policy elasticflow counts GPUs of one pool"));
+  const Outcome elastic = run(words("elasticflow"));
+  ASSERT_EQ(elastic.code, 0) << elastic.err;
+  const nlohmann::json shared = elastic.json();  // each a site, until a is done
+  EXPECT_EQ(shared["jobs"][0]["places"][0], "east:2");
+  EXPECT_EQ(shared["jobs"][1]["places"][0], "west:2");
+  EXPECT_EQ(shared["deadline_ratio"], 1.0);
 }
 
 /// The rates of --plans over sites are those of the layouts that `plan` finds.

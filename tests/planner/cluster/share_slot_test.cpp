@@ -2,6 +2,7 @@
 #include "planner/cluster/share_slot.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 
@@ -107,20 +108,40 @@ TEST(Sites, NeedlessPlacesAreLeftOut) {
   EXPECT_EQ(all.places.size(), 4U);  // the east has no four
 }
 
+// Each of two takes a site; a third has no room in time, and what is free in no site is none.
+TEST(Sites, ElasticflowFillsWhatIsFreeOfEach) {
+  const auto urgent = [](const char* name) {
+    ClusterJob job = anywhere(name, 0s, 580);
+    job.deadline = 300s;
+    return job;
+  };
+  const ClusterOptions options = over_sites({4, 4}, ClusterPolicy::elasticflow);
+  const ClusterOutcome outcome = play_cluster({urgent("a"), urgent("b"), urgent("c")}, options);
+  EXPECT_EQ(outcome.jobs[0].grants.front().at, (SiteGpus{4, 0}));
+  EXPECT_EQ(outcome.jobs[1].grants.front().at, (SiteGpus{0, 4}));
+  EXPECT_EQ(outcome.jobs[0].end, 290s);
+  EXPECT_TRUE(outcome.jobs[1].met);
+  EXPECT_FALSE(outcome.jobs[2].admitted);
+  // Alone it is given both sites from the first slot on.
+  const ClusterOutcome alone = play_cluster({urgent("a")}, options);
+  EXPECT_EQ(alone.jobs[0].grants.front().at, (SiteGpus{4, 4}));
+}
+
 struct RandomSiteJobs {
   std::vector<ClusterJob> jobs;
   ClusterOptions settings;
 };
 
 RandomSiteJobs random_site_jobs(unsigned seed, const std::vector<int>& sites) {
-  constexpr ClusterPolicy kPolicies[]{ClusterPolicy::edf, ClusterPolicy::fifo, ClusterPolicy::srtf,
-                                      ClusterPolicy::least_laxity};
+  constexpr std::array kPolicies{ClusterPolicy::edf, ClusterPolicy::fifo, ClusterPolicy::srtf,
+                                 ClusterPolicy::least_laxity, ClusterPolicy::elasticflow};
   std::mt19937 engine{seed};
   const auto draw = [&](int low, int high) {
     return low + static_cast<int>(engine() % static_cast<unsigned>(high - low + 1));
   };
-  RandomSiteJobs made{{}, over_sites(sites, kPolicies[seed % 4])};
-  made.settings.counts = seed % 3 == 0 ? GpuCounts::largest : GpuCounts::best;
+  RandomSiteJobs made{{}, over_sites(sites, kPolicies[seed % kPolicies.size()])};
+  const bool largest = seed % 3 == 0 && made.settings.policy != ClusterPolicy::elasticflow;
+  made.settings.counts = largest ? GpuCounts::largest : GpuCounts::best;
   for (int i = draw(2, 12); i > 0; --i) {
     ClusterJob job{std::to_string(i),
                    Duration{draw(0, 5000) * 1'000'000'000LL},
@@ -185,6 +206,24 @@ TEST(RandomSiteJobs, NeverHoldMoreThanASiteHasNorExceedTheBounds) {
     EXPECT_GE(outcome.makespan, least_makespan(made.jobs, finished, made.settings.gpus)) << seed;
   }
   EXPECT_GT(late, 20);
+}
+
+TEST(RandomSiteJobs, ThatElasticflowAdmitsMeetTheirDeadlines) {
+  int admitted = 0, refused = 0;
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    RandomSiteJobs made =
+        random_site_jobs(seed, seed % 2 == 0 ? std::vector{8, 5, 3} : std::vector{6, 6});
+    made.settings.policy = ClusterPolicy::elasticflow;
+    made.settings.counts = GpuCounts::best;
+    const ClusterOutcome outcome = play_cluster(made.jobs, made.settings);
+    expect_room(made, outcome);
+    for (const JobOutcome& job : outcome.jobs) {
+      EXPECT_EQ(job.admitted, job.met) << seed;
+      ++(job.admitted ? admitted : refused);
+    }
+  }
+  EXPECT_GT(admitted, 300);
+  EXPECT_GT(refused, 20);
 }
 
 TEST(RandomSiteJobs, OneSiteIsThePool) {
