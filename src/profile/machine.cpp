@@ -50,13 +50,17 @@ Gpu read_gpu(const std::string& name, const Field& place) {
     if (file.name != name) continue;
     const std::string source = fmt::format("{}.toml of the program", name);
     const ConfigNode root = parsed(file.text, source);
-    const Section section{
-        root, "", {"peak", "device", "matmul_law", "matmul", "all_reduce", "all_reduce_faster"}};
+    const Section section{root,
+                          "",
+                          {"peak", "device", "collective_share", "matmul_law", "matmul",
+                           "all_reduce", "all_reduce_faster"}};
     Gpu gpu;
     gpu.name = name;
     gpu.flops_per_ns =
         scenario::read_flops(section.require("peak", "rates are shares of it")) / 1e9;
     gpu.link_bytes_per_ns = bytes_per_ns(section.require("device", "messages in a node take it"));
+    gpu.collective_share = scenario::read_number(
+        section.require("collective_share", "collectives slow what computes beside them"), 0, 0.9);
     gpu.matmul = read_law(section, source);
     const auto faster = section.find("all_reduce_faster");
     gpu.all_reduce = AllReduceTable{

@@ -43,6 +43,7 @@ struct Gpu {
   double flops_per_ns = 0;  ///< peak of dense products at half precision
   MatmulLaw matmul;
   AllReduceTable all_reduce;
+  double collective_share = 0;   ///< of its rate that computing loses beside a collective
   double link_bytes_per_ns = 0;  ///< to the other GPUs of its node, each way
 };
 

@@ -38,8 +38,13 @@ private:
   void add_slots() {
     const double layer = layer_weights_of_gpu(row_, 1);
     const double root = embedding_weights_of_gpu(row_);
+    const bool gathers = row_.sharding == ShardingKind::zero3;
     layer_forward_ = made_.add_slot({.layers = 1});
-    layer_backward_ = made_.add_slot({.kind = SlotKind::backward, .layers = 1});
+    gathering_forward_ = made_.add_slot({.layers = 1, .gathered = layer});
+    layer_backward_ = made_.add_slot({.kind = SlotKind::backward,
+                                      .layers = 1,
+                                      .gathered = gathers ? layer : 0,
+                                      .scattered = layer});
     ends_forward_ = made_.add_slot({.embedding = true, .overheads = 0.5});
     head_forward_ = made_.add_slot({.head = true});
     head_backward_ = made_.add_slot({.kind = SlotKind::backward, .head = true});
@@ -82,7 +87,7 @@ private:
         continue;
       }
       const Handle weights = gather(gather_, kAhead);
-      made_.draft.after(block(layer_forward_, BlockKind::F), weights);
+      made_.draft.after(block(gathering_forward_, BlockKind::F), weights);
     }
     block(head_forward_, BlockKind::F);
   }
@@ -107,7 +112,8 @@ private:
   const TrainingRow& row_;
   RowDraft made_;
   LaneId compute_{}, collective_{};
-  std::uint32_t layer_forward_ = 0, layer_backward_ = 0, ends_forward_ = 0, head_forward_ = 0;
+  std::uint32_t layer_forward_ = 0, gathering_forward_ = 0, layer_backward_ = 0, ends_forward_ = 0,
+                head_forward_ = 0;
   std::uint32_t head_backward_ = 0, ends_backward_ = 0, gather_ = 0, scatter_ = 0;
   std::uint32_t gather_root_ = 0, scatter_root_ = 0, step_ = 0;
   int microbatch_ = 0;

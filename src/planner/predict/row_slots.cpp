@@ -1,5 +1,6 @@
 #include "planner/predict/row_slots.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace longhaul::planner {
@@ -25,6 +26,22 @@ bool divides_gradients(const TrainingRow& row) {
   return row.sharding == ShardingKind::zero2 || row.sharding == ShardingKind::zero3;
 }
 
+/// Bytes of a gradient that shards sum: single precision where weights are gathered at half, as
+/// Composer's mixed_precision DEFAULT has it ("bf16"); half where all is ("bf16-pure": PURE).
+double gradient_bytes(const TrainingRow& row) {
+  return row.precision == "bf16" || row.precision == "fp8" ? 4 : kHalf;
+}
+
+/// Latency of the n - 1 steps of a ring that gathers or scatters between nodes: by NCCL's model of
+/// its rings (src/graph/tuning.cc, simple protocol) 14 us to another node, 3.4 us over NVLink.
+double ring_latency_ns(const profile::RankGroup& group, const profile::Machine& machine) {
+  constexpr double kToNode = 14'000, kInNode = 3'400;
+  if (group.inside_node) return 0;  // its table has it
+  const int of_node = std::max(1, machine.gpus_per_node / group.rings);
+  const int borders = (group.ranks + of_node - 1) / of_node - 1;
+  return kToNode * borders + kInNode * (group.ranks - 1 - borders);
+}
+
 class SlotTimes {
 public:
   SlotTimes(const RowGraph& graph, const ParameterValues& values)
@@ -45,8 +62,8 @@ public:
       case SlotKind::latency: return {.pipeline = values_[Parameter::message_time]};
       case SlotKind::reduce: return {.data = reduced(slot.weights)};
       case SlotKind::tied: return {.data = tied(slot.weights)};
-      case SlotKind::gather:
-      case SlotKind::scatter: return {.data = reduced(slot.weights) / 2};
+      case SlotKind::gather: return {.data = gathered(slot.weights)};
+      case SlotKind::scatter: return {.data = scattered(slot.weights)};
       case SlotKind::step: return {.optimizer = step(slot.weights)};
     }
     return {};
@@ -64,6 +81,7 @@ private:
       time.compute += pass->compute;
       time.tensor += pass->tensor;
     }
+    time.compute += taken_by_collectives(slot, time.compute);
     return time;
   }
 
@@ -78,6 +96,23 @@ private:
   [[nodiscard]] double reduced(double weights) const {
     return all_reduce_ns(kHalf * weights, data_group(row_, machine_), Parameter::alpha_data,
                          machine_, values_);
+  }
+
+  [[nodiscard]] double gathered(double weights) const {
+    return weights > 0 ? reduced(weights) / 2 + latency() : 0;
+  }
+  [[nodiscard]] double scattered(double weights) const {
+    return weights > 0 ? reduced(weights) / 2 * gradient_bytes(row_) / kHalf + latency() : 0;
+  }
+  [[nodiscard]] double latency() const {
+    return ring_latency_ns(data_group(row_, machine_), machine_);
+  }
+
+  /// What a block of `compute` ns loses to the collectives beside it, while they last.
+  [[nodiscard]] double taken_by_collectives(const Slot& slot, double compute) const {
+    const double share = machine_.gpu.collective_share;
+    const double beside = gathered(slot.gathered) + scattered(slot.scattered);
+    return share * std::min(beside, compute / (1 - share));
   }
 
   /// Two ranks a whole pipeline apart: each GPU has its share of the node's interfaces.

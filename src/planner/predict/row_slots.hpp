@@ -24,8 +24,9 @@ struct Slot {
   bool embedding = false;  ///< the embedding is of it
   bool head = false;
   int stage = 0;
-  double overheads = 0;  ///< Parameter::microbatch_time, so many of it
-  double weights = 0;    ///< of a GPU: reduced, stepped, gathered or scattered
+  double overheads = 0;                ///< Parameter::microbatch_time, so many of it
+  double weights = 0;                  ///< of a GPU: reduced, stepped, gathered or scattered
+  double gathered = 0, scattered = 0;  ///< weights that a collective moves beside this block
 };
 
 /// Time of a slot by cause, in ns.

@@ -182,5 +182,48 @@ TEST(RowPlan, GathersHideBesideComputationUnlessTheNetworkIsSlow) {
   EXPECT_GT(slow.parts.data, slow.parts.compute);
 }
 
+// NCCL's blocks take a share of the GPU from what computes meanwhile: by hand, 0.2 of it.
+TEST(RowSlots, CollectivesSlowTheBlockBesideThemWhileTheyLast) {
+  profile::Machine machine = selene();
+  machine.gpu.collective_share = 0.2;
+  TrainingRow row = training_row(1, 16, 1, 2);
+  row.sharding = ShardingKind::zero3;
+  const profile::RowGraph graph = profile::row_graph(row, machine);
+  const auto times = [&](double gathered, double scattered) {
+    return slot_times(
+        {Slot{.layers = 1}, Slot{.layers = 1, .gathered = gathered, .scattered = scattered},
+         Slot{.kind = SlotKind::gather, .weights = gathered},
+         Slot{.kind = SlotKind::scatter, .weights = scattered}},
+        graph, machine.parameters);
+  };
+  const auto shorter = times(1e6, 2e6);
+  EXPECT_LT(shorter[2].data + shorter[3].data, shorter[0].compute);
+  EXPECT_NEAR(shorter[1].compute, shorter[0].compute + 0.2 * (shorter[2].data + shorter[3].data),
+              1e-3);
+  EXPECT_EQ(times(0, 0)[1].compute, shorter[0].compute);
+  const auto longer = times(1e10, 0);
+  EXPECT_NEAR(longer[1].compute, longer[0].compute / 0.8, 1e-3);
+}
+
+// 16 ranks on two nodes: one border of 14 us and 14 steps of 3.4 us. bf16 sums gradients in fp32.
+TEST(RowSlots, GathersAndScattersHaveTheLatencyOfTheirRing) {
+  TrainingRow row = training_row(1, 16, 1, 2);
+  row.sharding = ShardingKind::zero3;
+  const auto times = [&](const char* precision) {
+    row.precision = precision;
+    return slot_times({Slot{.kind = SlotKind::gather, .weights = 1e9},
+                       Slot{.kind = SlotKind::scatter, .weights = 1e9},
+                       Slot{.kind = SlotKind::reduce, .weights = 1e9}},
+                      profile::row_graph(row, selene()), selene().parameters);
+  };
+  constexpr double kLatency = 14'000 + 14 * 3'400;
+  const auto pure = times("bf16-pure"), mixed = times("bf16");
+  EXPECT_NEAR(pure[0].data, pure[2].data / 2 + kLatency, 1e-3);
+  EXPECT_NEAR(pure[1].data, pure[0].data, 1e-3);
+  EXPECT_NEAR(mixed[0].data, pure[0].data, 1e-3);
+  EXPECT_NEAR(mixed[1].data, pure[2].data + kLatency, 1e-3);
+  EXPECT_EQ(mixed[2].data, pure[2].data);  // equation 1, as it is printed
+}
+
 }  // namespace
 }  // namespace longhaul::planner
