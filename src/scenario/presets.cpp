@@ -51,6 +51,16 @@ Model gpt(std::string name, int layers, int hidden, int heads) {
   return model;
 }
 
+/// MPT of mosaicml/llm-foundry (scripts/train/yamls/pretrain): no biases, ALiBi, fused attention;
+/// as gpt(), `layers` decoder layers, embedding and head, and half of an A100's peak as its rate.
+Model mpt(std::string name, int layers, int hidden, int heads) {
+  Model model = gpt(std::move(name), layers, hidden, heads);
+  model.vocabulary = 50368;
+  model.positions = PositionKind::alibi;
+  model.attention = AttentionKind::flash;
+  return model;
+}
+
 /// CrossPipe's M70 on 4 GH200 a stage of 8 layers: F = 38 ms is printed (7.1). B and R follow from
 /// table 5 at delay (0,0), where 1F1B takes (M + P - 1) / M times a microbatch's blocks: 0.151 s
 /// at M = 16 gives F + B = 105 ms, so B = 67; with recomputation 0.174 s at M = 32 gives
@@ -93,6 +103,15 @@ const std::vector<ModelPreset>& model_presets() {
         {gpt("175b", 96, 12288, 96), std::nullopt},
         {gpt("mt-nlg-530b", 105, 20480, 128), std::nullopt},
         {gpt("gpt-1t", 128, 25600, 160), std::nullopt},
+        {mpt("mpt-125m", 12, 768, 12), std::nullopt},
+        {mpt("mpt-350m", 24, 1024, 16), std::nullopt},
+        {mpt("mpt-760m", 24, 1536, 12), std::nullopt},
+        {mpt("mpt-1b", 24, 2048, 16), std::nullopt},
+        {mpt("mpt-3b", 32, 2560, 20), std::nullopt},
+        {mpt("mpt-7b", 32, 4096, 32), std::nullopt},
+        {mpt("mpt-13b", 40, 5120, 40), std::nullopt},
+        {mpt("mpt-30b", 48, 7168, 56), std::nullopt},
+        {mpt("mpt-70b", 80, 8192, 64), std::nullopt},
     };
   }();
   return presets;

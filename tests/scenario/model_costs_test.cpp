@@ -52,6 +52,12 @@ TEST(ModelCosts, ParametersAreThoseOfThePapers) {
   EXPECT_NEAR(billions(preset("llama3-8b").model), 8.03, 0.01);
   EXPECT_NEAR(static_cast<double>(layer_parameters(preset("gpt-a").model)) / 1e6, 412.0, 0.05);
   EXPECT_NEAR(static_cast<double>(layer_parameters(preset("gpt-b").model)) / 1e9, 1.2, 0.0005);
+  // MPT: 12 d^2, norms and no biases; 7B has 6.65e9 with its embedding once.
+  const Model& mpt = preset("mpt-7b").model;
+  EXPECT_NEAR(static_cast<double>(layer_parameters(mpt)) / (12.0 * 4096 * 4096), 1, 1e-3);
+  EXPECT_NEAR(billions(mpt) - 50368 * 4096 / 1e9, 6.65, 0.01);
+  EXPECT_EQ(mpt.attention, AttentionKind::flash);
+  EXPECT_EQ(mpt.positions, PositionKind::alibi);
 }
 
 TEST(ModelCosts, WeightsOfTheStagesAreThoseOfTheModel) {
