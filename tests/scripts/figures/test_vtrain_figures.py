@@ -13,7 +13,7 @@ import pandas as pd
 
 from longhaul.commands import figure
 from longhaul.errors import Failure, guarded
-from longhaul.figures.vtrain import fig5, fig7, fig8, fig9
+from longhaul.figures.vtrain import fig5, fig7, fig8, fig9, real_runs
 from longhaul.papers import claims
 from longhaul.running import predict, tools
 
@@ -195,6 +195,77 @@ class Drawing(unittest.TestCase):
         self.assertIn("row 3 has no iteration_ms", self.drawn("vtrain-fig9", "--rows",
                                                               str(self.rows), code=2))
         self.assertIn("cannot be read", self.drawn("vtrain-fig9", "--rows", "none.csv", code=2))
+
+
+class RealRuns(unittest.TestCase):
+    """Figure 9 on this machine: what is run, and what a row of it says."""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.directory = Path(temporary.name)
+
+    def test_configurations_are_many_small_and_none_of_the_profiles(self):
+        every = real_runs.configurations()
+        self.assertEqual(every, real_runs.configurations())
+        self.assertEqual(len({one.name for one in every}), 64)
+        bases = {(hidden, sequence, batch) for hidden, _, _, _, sequence, batch in real_runs.BASES}
+        for one in every:
+            self.assertNotIn((one.hidden, one.sequence, one.micro_batch), bases)
+            self.assertLessEqual(one.flops(), real_runs.MOST_FLOPS)
+            self.assertEqual(one.hidden % (2 * one.heads), 0)
+            self.assertLessEqual(one.ranks, 2)
+        self.assertEqual({(one.tensor, one.data, one.pipeline) for one in every},
+                         set(real_runs.RANKS))
+        self.assertEqual({one.schedule for one in every}, set(real_runs.SCHEDULES))
+        self.assertEqual({one.recompute for one in every}, {False, True})
+
+    def profile(self, place):
+        """Blocks that take twice the sum of their operators: F 100 ns, D 100, W 100."""
+        own = self.directory / f"profile-{place}"
+        own.mkdir()
+        rows = [f"layer,{block},{operator},count={8 + place},f32,2,{median}"
+                for block, operator, median in (("F", "copy", 20), ("F", "gemm", 30),
+                                                ("D", "gemm", 50), ("W", "gemm", 50))]
+        (own / "operators.csv").write_text("\n".join([",".join(real_runs.FIELDS), *rows, ""]))
+        (own / "collectives.csv").write_text(
+            "operation,ranks,nodes,size_bytes,median_ns\nall_reduce,2,1,64,500\n")
+        blocks = {block: {"measured_median_ns": 200} for block in "FDW"}
+        (own / "record.json").write_text(json.dumps({"parts": [{"name": "layer",
+                                                                "blocks": blocks}]}))
+
+    def test_one_profile_of_all_base_models(self):
+        for place in range(len(real_runs.BASES)):
+            self.profile(place)
+        rows = real_runs.read_csv(real_runs.merged_profile(self.directory))
+        self.assertEqual(sum(row["operator"] == "gemm" for row in rows), 3 * len(real_runs.BASES))
+        added = next(row for row in rows if row["operator"] == "add")
+        self.assertEqual((added["shape"], added["median_ns"]), ("count=8", "30"))
+        summed = [row for row in rows if row["operator"] == "all_reduce"]  # once, though all have it
+        self.assertEqual([row["shape"] for row in summed], ["bytes=64 ranks=2 nodes=1"])
+        self.assertAlmostEqual(real_runs.beside_each_other(self.directory), 0.6931, places=4)
+
+    def test_rows_have_an_interval_by_the_laws_errors_and_a_wrong_run_is_refused(self):
+        one = real_runs.configurations(1)[0]
+        answer = {"operators": [
+            {"block": "F", "operator": "gemm", "calls": 3, "median_ns": 100},
+            {"block": "F", "operator": "copy", "calls": 1, "median_ns": 100},
+            {"block": "update", "operator": "adamw", "calls": 1, "median_ns": 9999}]}
+        sigma = real_runs.spread(answer, {"gemm": 0.04, "copy": 0.08}, 0.03)
+        self.assertAlmostEqual(sigma ** 2, 0.03 ** 2 + (1.2533 * 0.03) ** 2
+                               + (1.2533 * 0.02) ** 2, places=6)
+        target = self.directory / one.name
+        target.mkdir()
+        entry = {"check": "ok", "n": 8, "predicted_ns": 11e6, "measured_median_ns": 10e6}
+        write = (target / "record.json").write_text
+        write(json.dumps({"schedules": [entry], "message_bytes": 64}))
+        row = real_runs.row_of(one, target, 0.1)
+        self.assertEqual((row["off_percent"], row["n"]), (10.0, 8))
+        self.assertAlmostEqual(row["low_ms"], 11 * 0.8483, places=3)
+        self.assertAlmostEqual(row["high_ms"], 11 * 1.1788, places=3)
+        write(json.dumps({"schedules": [{**entry, "check": "wrong"}], "message_bytes": 64}))
+        with self.assertRaisesRegex(Failure, "computed something wrong"):
+            real_runs.row_of(one, target, 0.1)
 
 
 if __name__ == "__main__":

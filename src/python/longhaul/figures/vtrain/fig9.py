@@ -2,7 +2,10 @@
 
 Rows that were measured are named by the reader (--rows FILE, as `longhaul predict` takes them, with
 `iteration_ms`); without, those that papers report. Nothing is fitted to them: machines' defaults,
-and in the sweep the same alpha for tensor, data and pipeline messages between nodes."""
+and in the sweep the same alpha for tensor, data and pipeline messages between nodes.
+
+With --measure or --results another picture: real layers on this machine, predicted from one profile
+of operators (real_runs)."""
 
 import csv
 import json
@@ -14,6 +17,7 @@ import pandas as pd
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
+from longhaul.figures.vtrain import real_runs
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected
 from longhaul.running import tools
@@ -22,8 +26,9 @@ FIGURE = Figure(
     "vtrain-fig9",
     summary="iterations predicted and measured, and the error over alpha (figure 9)",
     shows="iterations predicted against measured, and the error over alpha (vTrain figure 9)",
-    needs="`longhaul`; measured rows, or those that papers report",
-    options="[--rows FILE]",
+    needs="`longhaul`; measured rows, or those that papers report; for --measure `bench_profile`, "
+          "`bench_pipeline`",
+    options="[--rows FILE] [--measure]",
     repeat=Repeat("vtrain", seconds=20, simulate=("--simulate",)),
     expected=(
         Expected("largest error of MT-NLG's rows (%)", "published", low=0, high=12,
@@ -41,10 +46,24 @@ def add_arguments(parser):
     parser.add_argument("--rows", metavar="FILE", default=str(ROWS),
                         help="measured rows with iteration_ms (default: "
                              "benchmarks/rows/published-runs.csv)")
-    parser.add_argument("--simulate", action="store_true", help="predicted alone (always so)")
+    parser.add_argument("--simulate", action="store_true",
+                        help="predicted alone (the default)")
+    parser.add_argument("--measure", action="store_true",
+                        help="profile, then run real layers; what is finished is not run again")
+    parser.add_argument("--results", metavar="DIR",
+                        help="what --measure wrote, or where it goes "
+                             f"(default: runs/{FIGURE.name})")
+    parser.add_argument("--limit", type=int, default=real_runs.COUNT, metavar="N",
+                        help="configurations of --measure (default: %(default)s)")
+    parser.add_argument("--iterations", type=int, default=8, metavar="N",
+                        help="measured, of each (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=20, metavar="N",
+                        help="rounds of a profile (default: %(default)s)")
 
 
 def draw(options):
+    if options.measure or options.results:
+        return [on_this_machine(options)]
     known = measured(options.rows)
     table = known.merge(predicted(options.rows), on="row", validate="one_to_one")
     table["off_percent"] = (100 * (table["predicted_ms"] / table["measured_ms"] - 1)).round(3)
@@ -52,6 +71,27 @@ def draw(options):
     errors = pd.DataFrame(sweep).assign(row="sweep")
     return [Drawn(FIGURE.name, figure_of(table, sweep),
                   pd.concat([table, errors], ignore_index=True), verdicts(table, sweep))]
+
+
+def on_this_machine(options):
+    directory = options.results or f"runs/{FIGURE.name}"
+    if options.measure:
+        real_runs.measure(directory, options)
+    table = real_runs.table_of(directory, options.limit)
+    inside = (table["measured_ms"].between(table["low_ms"], table["high_ms"])).mean()
+    tools.say(f"{FIGURE.name}: {mean_error(table):.1f}% in the mean of {len(table)} configurations "
+              f"that the profile has not seen, median {table['off_percent'].abs().median():.1f}%, "
+              f"at most {table['off_percent'].abs().max():.1f}%; {100 * inside:.0f}% lie inside "
+              "their 90% intervals.")
+    plt = style.apply()
+    figure, axes = plt.subplots(figsize=(6.0, 5.0))
+    by_ranks = table.assign(machine=[f"(t, d, p) = ({row.tensor}, {row.data}, {row.pipeline})"
+                                     for row in table.itertuples()])
+    paint_rows(axes, by_ranks)
+    axes.set_title(f"Real layers, one profile: {mean_error(table):.1f}% in the mean", loc="left",
+                   fontweight="bold")
+    figure.tight_layout()
+    return Drawn(f"{FIGURE.name}-measured", figure, table)
 
 
 def measured(path):
