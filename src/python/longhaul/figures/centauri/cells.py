@@ -70,7 +70,8 @@ def row_of(cell, entry):
         "gradient_sync": entry["gradient_sync"], "makespan_ms": entry["makespan_ns"] * ms,
         "bound_ms": entry["lower_bound_ns"] * ms, "gap": entry["gap"], "alpha": entry["alpha"],
         "speedup_bound": entry["speedup_bound"], "peak_gb": entry["peak_bytes"] * 1e-9,
-        "fits": entry["fits"], "grain": entry["grain"]}
+        "fits": entry["fits"], "grain": entry["grain"],
+        "decided": entry.get("decided", "")}
     for kind in TRAFFICS:
         row[f"{kind}_ms"] = entry["communication_ns"][kind] * ms
         row[f"{kind}_exposed_ms"] = entry["exposed_ns"][kind] * ms

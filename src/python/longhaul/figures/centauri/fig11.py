@@ -1,5 +1,7 @@
 """Centauri figure 11: tensor, pipeline and data parallelism together on 6 nodes of cluster A."""
 
+import re
+
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.figures.centauri import bars, cells
 from longhaul.figures.centauri.cells import OURS, Cell
@@ -45,8 +47,31 @@ def verdicts(table):
     replicas = 100 * own["dp_ms"] / own["makespan_ms"]
     below = claims.value("centauri-tp-pp-small")
     agree = int(((tensor + stages) < below).sum())
-    return [claims.judge(
+    return [*together(table), claims.judge(
         "centauri-tp-pp-small", claims.by_count(agree, len(own)),
         f"TP {claims.spread(tensor, '.1f', '%')} of the iteration, PP "
         f"{claims.spread(stages, '.1f', '%')}, DP {claims.spread(replicas, '.1f', '%')}",
         "Under serial, of the rank with the most; sequence parallelism in ports of 230 GB/s.")]
+
+
+def together(table):
+    """How many microbatches pass together in TP4+PP3+DP4: few at BS 4, more at small batches."""
+    own = table[(table["overlap"] == "centauri") & (table["division"] == "TP4+PP3+DP4")]
+    if own.empty:
+        return []
+    stages, wanted = DIVISIONS["TP4+PP3+DP4"][1], int(claims.value("centauri-together"))
+    chosen = {row.batch: groups_of(row.decided, stages) for row in own.itertuples()}
+    agree = sum(set(groups) == {stages if batch == max(BATCHES) else wanted}
+                for batch, groups in chosen.items())
+    gains = cells.speedups(table, "centauri", "megatron", ("division", "batch"))
+    return [claims.judge(
+        "centauri-together", claims.by_count(agree, len(chosen)),
+        "forward and backward " + ", ".join(f"{forward} and {backward} at batch {batch}"
+                                            for batch, (forward, backward) in chosen.items()),
+        f"As simulation chooses; centauri gains {claims.spread(gains, '.3f')} over megatron.")]
+
+
+def groups_of(decided, stages):
+    """(forward, backward) of the words of a row; those of 1F1B where they name none."""
+    found = re.search(r"(\d+) forward and (\d+) backward microbatches together", decided)
+    return (int(found[1]), int(found[2])) if found else (stages, stages)

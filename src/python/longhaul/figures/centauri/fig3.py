@@ -4,6 +4,7 @@ from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import cells
 from longhaul.figures.centauri.cells import TRAFFICS, Cell
+from longhaul.papers import claims
 
 FIGURE = Figure(
     "centauri-fig3",
@@ -27,7 +28,19 @@ def draw(_options):
                                      "model.layers=2", "datacenter.a.gpus=32"))
     table = cells.by_option((cell,), {name: ("--allow", words) for name, words in STEPS.items()},
                             ("centauri",))
-    return [Drawn(FIGURE.name, figure_of(table), table)]
+    return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
+
+
+def verdicts(table):
+    """Does each step bring something beyond the one before it?"""
+    times = list(table["makespan_ms"])
+    gains = [before / after for before, after in zip(times, times[1:])]
+    agree = sum(gain > 1.001 for gain in gains)
+    return [claims.judge(
+        "centauri-steps", claims.by_count(agree, len(gains)),
+        ", ".join(f"{gain:.3f}" for gain in gains) + f" times over the step before, "
+        f"{times[0] / times[-1]:.3f} in all",
+        "Steps: " + ", ".join(list(table["option"])[1:]) + "; a thousandth counts.")]
 
 
 def figure_of(table):

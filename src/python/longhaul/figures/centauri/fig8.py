@@ -46,7 +46,12 @@ def verdicts(table):
                 for claim in ("centauri-fsdp-gain", "centauri-small-batches")]
     fair = cells.speedups(table, "centauri", "fsdp2", KEYS)
     small, large = gains[:, 1], gains.drop(1, level="batch")
+    most = gains.idxmax()
     return [
+        claims.judge("centauri-largest-single",
+                     claims.at_least(gains.max(), claims.value("centauri-largest-single")),
+                     f"{gains.max():.2f} times over zero3 ({most[0]}, batch {most[1]}), "
+                     f"{fair.max():.2f} over fsdp2 at most"),
         claims.judge("centauri-fsdp-gain",
                      claims.at_least(gains.max(), claims.value("centauri-fsdp-gain")),
                      f"{claims.spread(gains)} over zero3, {claims.spread(fair)} over fsdp2",
