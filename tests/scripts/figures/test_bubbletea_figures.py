@@ -4,7 +4,7 @@ import unittest
 
 import pandas as pd
 
-from longhaul.figures.bubbletea import fig13, fig14, placement, value
+from longhaul.figures.bubbletea import fig13, fig14, gpus, placement, value, wait
 from longhaul.papers import claims, prefill_times
 
 
@@ -19,6 +19,39 @@ class Figure14(unittest.TestCase):
         self.assertEqual(said["bubbletea-pp8-short-ms"].verdict, claims.HOLDS)
         self.assertEqual(said["bubbletea-pp1-long"].verdict, claims.FAILS)
         self.assertIn("2 chunks", said["bubbletea-pp1-long"].why)
+
+
+class Wait(unittest.TestCase):
+    PLACED = pd.DataFrame({"arrival_ns": [0, 30, 45, 245], "start_ns": [0] * 4,
+                           "end_ns": [20, 20, 20, 20]})  # all take 20
+    BUBBLE = [{"start_ns": 40, "end_ns": 90 + wait.GUARD_NS}]  # less the guard 50 long
+
+    def test_a_prompt_alone_waits_for_the_next_bubble_that_holds_it(self):
+        waits = wait.spread_waits(self.PLACED, self.BUBBLE, 100, 1)
+        self.assertEqual(list(waits), [40, 10, 0, 0])
+        late = self.PLACED.assign(arrival_ns=[75] * 4)  # 15 are left of the bubble
+        self.assertEqual(list(wait.spread_waits(late, self.BUBBLE, 100, 1)), [65] * 4)
+
+    def test_another_phase_is_nearer(self):
+        waits = wait.spread_waits(self.PLACED, self.BUBBLE, 100, 2)  # opens at 40 and at 90
+        self.assertEqual(list(waits), [0, 10, 0, 0])
+
+    def test_those_that_no_bubble_takes_are_refused_at_any_limit(self):
+        row = wait.row_of("lockstep", pd.Series([0, wait.LIMIT_NS, wait.LIMIT_NS + 1]), 1,
+                          {"utilisation": {"training": 0.5}})
+        self.assertEqual(row["refused_at_8_ms"], 0.5)
+        self.assertEqual(row["requests"], 4)
+
+
+class Gpus(unittest.TestCase):
+    def test_a_pool_serves_in_order_of_arrival(self):
+        self.assertEqual(list(gpus.pool_ttft([0, 0, 5], [10, 20, 10], 1)), [10, 30, 35])
+        self.assertEqual(list(gpus.pool_ttft([0, 0, 5], [10, 20, 10], 2)), [10, 20, 15])
+
+    def test_the_least_pool_of_no_larger_p99(self):
+        placed = pd.DataFrame({"arrival_ns": [0, 0], "start_ns": [0, 0], "end_ns": [10, 15],
+                               "tokens": [10, 4096]})
+        self.assertEqual(gpus.row_of(0.5, placed)["gpus"], 2)
 
 
 class Figure13(unittest.TestCase):

@@ -44,6 +44,8 @@ LISTED = (
     "bubbletea.value",
     "bubbletea.drift",
     "bubbletea.placement",
+    "bubbletea.wait",
+    "bubbletea.gpus",
     "centauri.fig1",
     "centauri.fig3",
     "centauri.fig5",

@@ -98,8 +98,11 @@ def figure_of(table, found):
         for kind, colour in COLOURS.items():
             if kind == "prefill" and not filled:
                 continue
-            spans = own[(own["kind"] == kind) & (own["start_ns"] < period)]
-            axes.broken_barh([(row.start_ns / 1e9, (row.end_ns - row.start_ns) / 1e9)
+            # Prompts of the second iteration: the first one's begin is filled by none before it.
+            shift = period if kind == "prefill" else 0
+            spans = own[(own["kind"] == kind) & (own["end_ns"] > shift)
+                        & (own["start_ns"] < shift + period)]
+            axes.broken_barh([((row.start_ns - shift) / 1e9, (row.end_ns - row.start_ns) / 1e9)
                               for row in spans.itertuples()], (-place - 0.4, 0.8),
                              facecolor=colour, edgecolor="white", linewidth=0.2)
         labels.append(f"GPU {rank}, " + ("with prefill" if filled else "alone"))
@@ -107,7 +110,7 @@ def figure_of(table, found):
     axes.set_xlim(0, period / 1e9)
     axes.set_xlabel("s")
     idle = {cause: time for cause, time in found["idle_ns"].items() if time}
-    text = ", ".join(f"{cause} {100 * time / sum(idle.values()):.0f}%"
+    text = ", ".join(f"{cause.replace('_', ' ')} {100 * time / sum(idle.values()):.0f}%"
                      for cause, time in idle.items())
     axes.set_title("One iteration of Atlas and a backlog of prompts, simulated; what stays idle: "
                    + text, loc="left", fontsize=9)
