@@ -112,8 +112,8 @@ def figure_of(table, over_time):
     right.set_title(f"{cluster.NAMES[SHOWN]} over time, 5 s each", loc="left")
     bars.ground(right)
     bars.finish(figure, right, "Lab and cloud over the trace of 115.7 Mbps, simulated",
-                "Fixed rates, chosen for the mean of the trace: the controller is not simulated. "
-                "Convergence is left out.", columns=4)
+                "Fixed rates, chosen for the mean of the trace (stella-adaptation has the "
+                "controller). Convergence is left out.", columns=4)
     figure.subplots_adjust(wspace=0.2)
     return figure
 
