@@ -11,6 +11,8 @@ namespace longhaul::cli {
 namespace {
 
 constexpr int kMostFiles = 10'000;
+constexpr std::string_view kExitCodes =
+    "Exit codes: 0 fine, 1 the answer is no, 2 bad input, 3 the run failed.";
 
 constexpr std::array kExamples{
     Example{"presets", "longhaul presets"},
@@ -114,10 +116,11 @@ Parser::Parser(Options& options) : options_{options} {
   add_tune();
   add_command(tool_, "presets", "models and links that a scenario may name, and schedules",
               presets_command, {});
-  tool_.footer(
+  tool_.footer(fmt::format(
       "Example: longhaul simulate benchmarks/scenarios/m70-2dc.toml --schedule static,dynamic\n"
-      "Exit codes: 0 fine, 1 the answer is no, 2 bad input, 3 the run failed.\n"
-      "`longhaul help COMMAND` tells more, `longhaul version` which commit this is.");
+      "{}\n"
+      "`longhaul help COMMAND` tells more, `longhaul version` which commit this is.",
+      kExitCodes));
   add_examples();
 }
 
@@ -129,7 +132,8 @@ void Parser::add_examples() {
     for (std::string word; words >> word;) command = &command->at(word);
     lines[command] += fmt::format("\n  {}", example.line);
   }
-  for (const auto& [command, text] : lines) command->footer("For example:" + text);
+  for (const auto& [command, text] : lines)
+    command->footer(fmt::format("For example:{}\n{}", text, kExitCodes));
 }
 
 longhaul::Arguments& Parser::add_command(longhaul::Arguments& parent, const std::string& name,

@@ -80,7 +80,9 @@ TEST(Examples, AreShownByTheCommandThatTheyCall) {
     EXPECT_THAT(std::string{example.line}, HasSubstr("longhaul " + std::string{example.command} +
                                                      (example.command == "presets" ? "" : " ")));
     words.emplace_back("--help");
-    EXPECT_THAT(longhaul_run(words).out, HasSubstr(std::string{example.line}));
+    const std::string help = longhaul_run(words).out;
+    EXPECT_THAT(help, HasSubstr(std::string{example.line}));
+    EXPECT_THAT(help, HasSubstr("\nExit codes: 0 fine, 1 the answer is no, 2 bad input"));
   }
 }
 
