@@ -96,6 +96,14 @@ std::string sent_line(const ordered_json& sent) {
   return fmt::format("messages: {}\n", text->get<std::string>());
 }
 
+/// Times of a trace are those of the run, not the scenario's own.
+std::string scale_line(const trace::RunInfo& info) {
+  return info.time_scale == 1
+             ? ""
+             : fmt::format("times as played: time_scale {} of the scenario's own\n",
+                           info.time_scale);
+}
+
 std::string text_of(const std::vector<Summary>& summaries, TableWidth width) {
   double largest = 0;
   for (const Summary& summary : summaries)
@@ -141,7 +149,8 @@ Answer trace_summary_command(const Options& options) {
   for (const std::string& schedule : traced_schedules(trace, options))
     summaries.push_back(summary_of(trace, schedule));
   const ordered_json sent = sent_of(trace.info);
-  if (!options.json) return {text_of(summaries, table_width(options)) + sent_line(sent)};
+  if (!options.json)
+    return {text_of(summaries, table_width(options)) + sent_line(sent) + scale_line(trace.info)};
   ordered_json json = report::record_header();
   json["trace"] = options.files.front();
   json["creator"] = trace.info.creator;

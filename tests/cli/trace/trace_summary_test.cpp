@@ -32,6 +32,17 @@ TEST_F(SimulatedTrace, IsValid) {
   EXPECT_THAT(run.out, HasSubstr("valid trace"));
 }
 
+/// bench_pipeline's table has the scenario's own times.
+TEST_F(SimulatedTrace, SummarySaysAtWhichScaleItWasPlayed) {
+  EXPECT_THAT(longhaul_run({"trace", "summary", trace_}).out, Not(HasSubstr("time_scale")));
+  trace::Trace played = trace::read_trace(trace_);
+  played.info.time_scale = 0.3;
+  const std::string file = dir_.path("played.h5");
+  trace::write_trace(file, played);
+  EXPECT_THAT(longhaul_run({"trace", "summary", file}).out,
+              HasSubstr("\ntimes as played: time_scale 0.3 of the scenario's own\n"));
+}
+
 /// What a newer program may have written: the notes are no faults, and no part of the answer.
 TEST_F(SimulatedTrace, WithRowsOfANewKindIsReadWithoutThem) {
   const std::size_t rows = trace::read_trace(trace_).predicted.rows.size();
