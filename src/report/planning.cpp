@@ -106,10 +106,13 @@ ordered_json under_jitter_json(std::span<const planner::RobustCandidate> candida
 std::string planning_note(const planner::ScheduleResult& made) {
   if (!made.found) return {};
   const planner::SearchResult& found = *made.found;
-  std::string note =
-      fmt::format("{}: from {}, the best of {} that fit; {} tried, {} taken\n", made.schedule.name,
-                  found.started_from, counted(std::ssize(found.candidates.fitting), "schedule"),
-                  counted(found.moves, "move"), found.accepted);
+  const auto unseen =
+      std::ranges::count_if(found.candidates.rejected, &planner::RejectedCandidate::unseen);
+  std::string note = fmt::format(
+      "{}: from {}, the best of {} that fit{}; {} tried, {} taken\n", made.schedule.name,
+      found.started_from, counted(std::ssize(found.candidates.fitting), "schedule"),
+      unseen > 0 ? fmt::format(" ({} not looked at, for want of time)", unseen) : std::string{},
+      counted(found.moves, "move"), found.accepted);
   if (made.solved)
     note += fmt::format("{}: the solver ended after {:.1f} s: {}\n", made.schedule.name,
                         made.solved->seconds, made.solved->status);

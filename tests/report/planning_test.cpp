@@ -21,6 +21,20 @@ TEST(Planning, OptionsReachTheSolver) {
   EXPECT_FALSE(told.include_dp || told.fuse || told.microbatch_order);
 }
 
+TEST(Planning, SchedulesThatWereNotLookedAtAreCounted) {
+  planner::ScheduleResult made;
+  made.schedule.name = "best";
+  made.found.emplace();
+  made.found->candidates.fitting.resize(2);
+  made.found->candidates.rejected = {{"gpipe", "over its budget"}};
+  EXPECT_EQ(planning_note(made),
+            "best: from , the best of 2 schedules that fit; 0 moves tried, 0 taken\n");
+  made.found->candidates.rejected.push_back({"zbv", "no time", true});
+  EXPECT_EQ(planning_note(made),
+            "best: from , the best of 2 schedules that fit (1 not looked at, for want of time); "
+            "0 moves tried, 0 taken\n");
+}
+
 TEST(Planning, AScheduleOutsideTheSolversClassHasNoGapToItsBound) {
   planner::ScheduleResult made;
   made.found.emplace();

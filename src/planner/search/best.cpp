@@ -136,7 +136,8 @@ Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
                             "the time of candidates was over before it (the rest is for moves). "
                             "Give the search more time.")
                       : add_candidate(*generator, scenario, arrangement, candidates);
-    if (why) candidates.rejected.push_back({std::string{generator->name}, std::move(why->reason)});
+    if (why)
+      candidates.rejected.push_back({std::string{generator->name}, std::move(why->reason), unseen});
   }
   std::ranges::sort(candidates.rejected, {}, [](const RejectedCandidate& rejected) {
     return schedule::find_generator(rejected.schedule);

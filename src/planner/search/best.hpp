@@ -22,10 +22,11 @@ struct Candidate {
   Duration makespan{};
 };
 
-/// A schedule that `best` may not take, and why: over its budget, or not defined.
+/// A schedule that `best` may not take, and why: over its budget, not defined, or not looked at.
 struct RejectedCandidate {
   std::string schedule;
   std::string reason;
+  bool unseen = false;  ///< for want of time
 };
 
 struct Candidates {

@@ -138,6 +138,7 @@ TEST(FindCandidates, LeavesOutWhatIsLeftOnceThereIsEnough) {
               ::testing::ElementsAre("gpipe", "1f1b", "zb-h1", "zb-h2", "varuna", "varuna-fill",
                                      "atlas", "atlas-timed", "atlas-even"));
   EXPECT_THAT(few.rejected.front().reason, ::testing::HasSubstr("Give the search more time"));
+  EXPECT_TRUE(std::ranges::all_of(few.rejected, &RejectedCandidate::unseen));
 }
 
 TEST(FindCandidates, AreInTheOrderOfTheRegistryWhereTheyTakeEqualTimes) {
