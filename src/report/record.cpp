@@ -92,14 +92,21 @@ std::string capacity_note(std::span<const ScheduleRecord> records) {
 }
 
 std::string grain_note(std::span<const ScheduleRecord> records) {
-  std::vector<std::string> whole;
-  for (const ScheduleRecord& record : records)
+  std::vector<std::string> whole, estimates;
+  for (const ScheduleRecord& record : records) {
     if (record.grain == planner::Grain::whole) whole.push_back(record.schedule);
-  if (whole.empty()) return {};
-  return fmt::format(
-      "collectives of {} are one op each, as long as they take alone (by messages there would be "
-      "more than {} ops)\n",
-      fmt::join(whole, ", "), planner::kMostOpsInSteps);
+    if (record.grain == planner::Grain::estimate) estimates.push_back(record.schedule);
+  }
+  std::string note;
+  if (!whole.empty())
+    note = fmt::format(
+        "collectives of {} are one op each, as long as they take alone (by messages there would "
+        "be more than {} ops)\n",
+        fmt::join(whole, ", "), planner::kMostOpsInSteps);
+  if (!estimates.empty())
+    note += fmt::format("collectives of {} are estimates, which hold no link\n",
+                        fmt::join(estimates, ", "));
+  return note;
 }
 
 /// Microbatches of all replicas together, in one iteration.

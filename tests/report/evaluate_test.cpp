@@ -41,7 +41,10 @@ TEST(Evaluate, NamesEstimates) {
   const std::vector<std::string> set{"parallel.gradient_sync=ring-rate"};
   const Scenario scenario =
       scenario::load_scenario(testing::kShippedScenarios / "dp-2dc.toml", set);
-  EXPECT_EQ(to_json(evaluated(scenario, planner::kMostOpsInSteps))["grain"], "estimate");
+  const ScheduleRecord record = evaluated(scenario, planner::kMostOpsInSteps);
+  EXPECT_EQ(to_json(record)["grain"], "estimate");
+  EXPECT_THAT(table_text({&record, 1}, scenario),
+              HasSubstr("collectives of 1f1b are estimates, which hold no link\n"));
 }
 
 // No pipeline message crosses: what the link carries are steps of collectives.
