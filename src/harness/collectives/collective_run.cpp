@@ -11,6 +11,7 @@
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/records/credibility.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/choose_schedules.hpp"
 #include "report/record_file.hpp"
@@ -148,7 +149,8 @@ std::int64_t finish_collectives(const CollectiveOptions& options, const Scenario
   if (options.json) {
     fmt::print("{}\n", record.dump(2));
   } else {
-    fmt::print("{}", collective_tables(scenario.name, settings, measured, options.table_width()));
+    fmt::print("{}{}", collective_tables(scenario.name, settings, measured, options.table_width()),
+               load_doubt_text(environment));
   }
   if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
   if (options.fit) {

@@ -35,6 +35,19 @@ std::string load_text(const RunConditions& conditions) {
                      conditions.cores == 1 ? "" : "s");
 }
 
+void add_busiest_host(const Json& environment, RunConditions& conditions) {
+  double most = -1;
+  for (const Json& host : environment.value("hosts", Json::array())) {
+    const int cores = host.value("cores", 0);
+    const double load = largest_load(host);
+    if (cores == 0 || load / cores <= most) continue;
+    most = load / cores;
+    conditions.load = load;
+    conditions.cores = cores;
+    conditions.ranks = static_cast<int>(host.value("ranks", Json::array()).size());
+  }
+}
+
 /// From the prediction that knows most; nullopt where none is of what ran.
 std::optional<double> difference_of(const PipelineMeasurement& m, const RunConditions& conditions) {
   if (!conditions.is_predicted || m.weather) return std::nullopt;
@@ -51,17 +64,16 @@ RunConditions conditions_of(const PipelineInput& input, const PipelineOptions& o
                             (!input.compute.real || costs_are_measured(input, options));
   if (!environment.is_object()) return conditions;
   conditions.involuntary_switches = environment.value("involuntary_context_switches", 0LL);
-  double most = -1;
-  for (const Json& host : environment.value("hosts", Json::array())) {
-    const int cores = host.value("cores", 0);
-    const double load = largest_load(host);
-    if (cores == 0 || load / cores <= most) continue;
-    most = load / cores;
-    conditions.load = load;
-    conditions.cores = cores;
-    conditions.ranks = static_cast<int>(host.value("ranks", Json::array()).size());
-  }
+  add_busiest_host(environment, conditions);
   return conditions;
+}
+
+std::string load_doubt_text(const Json& environment) {
+  if (!environment.is_object()) return {};
+  RunConditions conditions;
+  add_busiest_host(environment, conditions);
+  if (conditions.cores == 0 || conditions.load <= conditions.cores) return {};
+  return fmt::format("! doubtful: {}\n", load_text(conditions));
 }
 
 std::vector<std::string> doubts_of(const PipelineMeasurement& played,

@@ -45,6 +45,18 @@ TEST(Credibility, ALoadAboveTheCoresIsOne) {
   EXPECT_THAT(doubts_of(good_run(), busy), IsEmpty());
 }
 
+TEST(Credibility, OfRunsWithoutBlocksTheLoadOfTheBusiestHostCounts) {
+  const auto environment = [](double during) {
+    return nlohmann::json{
+        {"hosts",
+         {{{"cores", 2}, {"load_average", {{"before", {1.0}}, {"during", {during, 0.5}}}}},
+          {{"cores", 8}, {"load_average", {{"before", {7.0}}}}}}}};
+  };
+  EXPECT_EQ(load_doubt_text(environment(9)), "! doubtful: load 9.0 on 2 cores\n");
+  EXPECT_EQ(load_doubt_text(environment(2)), "");
+  EXPECT_EQ(load_doubt_text(nlohmann::json{}), "") << "not known";
+}
+
 TEST(Credibility, RanksThatComputeAreALoadOfTheirOwn) {
   RunConditions computing{.load = 7.9, .cores = 2, .ranks = 8, .computes = true};
   EXPECT_THAT(doubts_of(good_run(), computing), IsEmpty());
