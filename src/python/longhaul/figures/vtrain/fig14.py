@@ -49,6 +49,7 @@ def figure_of(table, tables):
     axes.set_xlabel("jobs, submitted together")
     axes.set_ylabel("makespan, of the baseline's")
     axes.set_title("Best plans against the baseline, simulated", loc="left", fontweight="bold")
-    axes.legend(frameon=False)
+    axes.set_ylim(0, 1.25)
+    axes.legend(frameon=False, loc="upper right")
     figure.tight_layout()
     return figure

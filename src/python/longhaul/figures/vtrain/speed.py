@@ -55,9 +55,12 @@ def verdicts(table):
 def figure_of(table):
     plt = style.apply()
     figure, axes = plt.subplots(figsize=(7.2, 3.2))
-    names = [f"{row.space}, {row.search}" for row in table.itertuples()]
-    axes.barh(names, table["seconds"], color="#0b5394")
-    axes.set_xscale("log")
+    names = [f"{row.space},\n{row.search}" for row in table.itertuples()]
+    bars = axes.barh(names, table["seconds"], color="#0b5394")
+    axes.bar_label(bars, [f"{row.seconds:.2f} s: {row.evaluated:,} of {row.points:,} points played"
+                          for row in table.itertuples()], padding=4, fontsize=8)
+    axes.set_xlim(0, 1.75 * table["seconds"].max())
+    axes.invert_yaxis()
     axes.set_xlabel("seconds")
     axes.set_title("Searches of MT-NLG's layouts", loc="left", fontweight="bold")
     figure.tight_layout()
