@@ -256,16 +256,16 @@ class RealRuns(unittest.TestCase):
                                + (1.2533 * 0.02) ** 2, places=6)
         target = self.directory / one.name
         target.mkdir()
-        entry = {"check": "ok", "n": 8, "predicted_ns": 11e6, "measured_median_ns": 10e6}
+        entry = {"check": "ok", "n": 8, "measured_median_ns": 10e6}
         write = (target / "record.json").write_text
         write(json.dumps({"schedules": [entry], "message_bytes": 64}))
-        row = real_runs.row_of(one, target, 0.1)
+        row = real_runs.row_of(one, target, 11.0, 0.1)
         self.assertEqual((row["off_percent"], row["n"]), (10.0, 8))
         self.assertAlmostEqual(row["low_ms"], 11 * 0.8483, places=3)
         self.assertAlmostEqual(row["high_ms"], 11 * 1.1788, places=3)
         write(json.dumps({"schedules": [{**entry, "check": "wrong"}], "message_bytes": 64}))
         with self.assertRaisesRegex(Failure, "computed something wrong"):
-            real_runs.row_of(one, target, 0.1)
+            real_runs.row_of(one, target, 11.0, 0.1)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 it has not seen, each run on ranks and predicted from the profile alone.
 
 The profile is what bench_profile measured of a few base models, with the collectives over two ranks;
-a configuration's operators follow from it by the laws of `longhaul profile needed`. The optimizer
-steps between iterations of real layers, so that it is left out of both."""
+a configuration's operators follow from it by the laws of `longhaul profile needed`, and its time by
+`simulate`. Ranks run the same scenario without a profile: what they compute takes what it takes. The
+optimizer steps between iterations of real layers, so that it is left out of both."""
 
 import csv
 import json
@@ -149,11 +150,16 @@ def profile_command(directory, place, base, samples):
                  tools.from_root(directory / f"profile-{place}"))
 
 
+def overlap_of(one):
+    """Tensor ranks need operators and their collectives below blocks."""
+    return ("--overlap", "serial") if one.tensor > 1 else ()
+
+
 def run_command(directory, one, iterations):
-    overlap = ("--overlap", "serial") if one.tensor > 1 else ()
     return words("scripts/mpi", "-n", one.ranks, tools.from_root(tools.binary("bench_pipeline")),
-                 tools.from_root(directory / f"{one.name}.toml"), "--compute", "real", "--schedule",
-                 one.schedule, *overlap, "--iterations", iterations, "--warmup", 2,
+                 tools.from_root(directory / f"{one.name}.bare.toml"), "--compute", "real",
+                 "--schedule", one.schedule, *overlap_of(one), "--iterations", iterations,
+                 "--warmup", 2,
                  "--check-gradients", "first", "--trace", "off", "--out",
                  tools.from_root(directory / one.name))
 
@@ -195,7 +201,8 @@ def read_csv(path):
 
 
 def write_scenario(directory, one, profile):
-    """The scenario, with the profile that follows for it; its basis and interval beside it."""
+    """The scenario alone and with the profile that follows for it; beside it that profile's
+    operators and what the scenario is predicted to take."""
     bare = directory / f"{one.name}.bare.toml"
     bare.write_text(one.scenario(""), encoding="utf-8")
     own = directory / f"{one.name}.csv"
@@ -203,8 +210,12 @@ def write_scenario(directory, one, profile):
     needed = [tools.binary("longhaul"), "profile", "needed", bare, "--profile", profile]
     tools.run([*needed, "--out", own])
     answer = json.loads(tools.run([*needed, "--json"]))
+    whole = directory / f"{one.name}.toml"
+    whole.write_text(one.scenario(own.name), encoding="utf-8")
+    simulated = json.loads(tools.run([tools.binary("longhaul"), "simulate", whole, "--schedule",
+                                      one.schedule, *overlap_of(one), "--json"]))
+    answer["predicted_ns"] = simulated["schedules"][0]["makespan_ns"]
     (directory / f"{one.name}.json").write_text(json.dumps(answer), encoding="utf-8")
-    (directory / f"{one.name}.toml").write_text(one.scenario(own.name), encoding="utf-8")
 
 
 def left_out_errors(profile):
@@ -255,19 +266,21 @@ def table_of(directory, count=COUNT):
         target = directory / one.name
         if records.is_finished(target):
             answer = json.loads((directory / f"{one.name}.json").read_text(encoding="utf-8"))
-            rows.append(row_of(one, target, spread(answer, errors, between_calls)))
+            rows.append(row_of(one, target, answer["predicted_ns"] / 1e6,
+                               spread(answer, errors, between_calls)))
     if not rows:
         raise Failure(f"{directory}: no configuration was run (nothing to draw). Give --measure.")
     return pd.DataFrame(rows)
 
 
-def row_of(one, target, sigma):
+def row_of(one, target, predicted, sigma):
+    """`predicted`: ms; `sigma`: of its logarithm."""
     record = records.read_record(target)
     entry = record["schedules"][0]
     if entry.get("check") != "ok":
         raise Failure(f"{target.name} computed something wrong (its check says "
                       f"{entry.get('check')}). Its times mean nothing.", RUN_FAILED)
-    predicted, median = entry["predicted_ns"] / 1e6, entry["measured_median_ns"] / 1e6
+    median = entry["measured_median_ns"] / 1e6
     row = {"row": one.name, "layers": one.layers, "hidden": one.hidden, "sequence": one.sequence,
            "micro_batch": one.micro_batch, "microbatches": one.microbatches,
            "recompute": one.recompute, "schedule": one.schedule, "tensor": one.tensor,
