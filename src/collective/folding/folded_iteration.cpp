@@ -47,13 +47,13 @@ FoldedIteration::FoldedIteration(std::unique_ptr<LoweredIteration> lowered,
 FoldedIteration::FoldedIteration(FoldedIteration&&) noexcept = default;
 FoldedIteration::~FoldedIteration() = default;
 
-std::optional<FoldedIteration> FoldedIteration::of(const IterationPlan& plan) {
+std::optional<FoldedIteration> FoldedIteration::of(const IterationPlan& plan, FoldingMemo& memo) {
   if (plan::needs_order_of_time(*plan.base)) return std::nullopt;
   if (to_size(plan.scenario->training_ranks()) != plan.base->ranks.size()) return std::nullopt;
-  RankSymmetry symmetry = RankSymmetry::of(plan);
+  const RankSymmetry& symmetry = memo.symmetries.of(plan);
   if (symmetry.count() == 1) return std::nullopt;
   auto lowered = std::make_unique<LoweredIteration>();
-  auto ranks = std::make_unique<FoldedRanks>(plan, std::move(symmetry), *lowered);
+  auto ranks = std::make_unique<FoldedRanks>(plan, symmetry, memo.steps, *lowered);
   if (ranks->failed()) return std::nullopt;
   if (IterationLowering{plan, *ranks, *lowered}.run() || ranks->failed()) return std::nullopt;
   return FoldedIteration{std::move(lowered), std::move(ranks)};

@@ -9,6 +9,7 @@
 #include "collective/folding/member_steps.hpp"
 #include "collective/folding/rank_symmetry.hpp"
 #include "collective/iteration/iteration_lowering.hpp"
+#include "plan/network/network.hpp"
 #include "schedule/network_routes.hpp"
 
 namespace longhaul::collective {
@@ -16,7 +17,9 @@ namespace longhaul::collective {
 /// The ranks that stand for all others, with their parts of communications (FoldedIteration).
 class FoldedRanks final : public IterationTarget {
 public:
-  FoldedRanks(const IterationPlan& plan, RankSymmetry symmetry, LoweredIteration& made);
+  /// `symmetry` and `steps` outlive it.
+  FoldedRanks(const IterationPlan& plan, const RankSymmetry& symmetry, KnownSteps& steps,
+              LoweredIteration& made);
 
   [[nodiscard]] bool has(Rank rank) const override {
     return symmetry_.representative(rank) == rank;
@@ -60,22 +63,21 @@ private:
     std::uint32_t out = 0, in = 0;  ///< first of its lines' ranges
     std::vector<OpId> gates;
   };
+  /// Of a part's messages to one rank.
+  struct LineOut {
+    std::uint32_t first_send = 0, first_receive = 0;
+    ChunkId chunk{};  ///< of the receiver's part
+    plan::Route route{};
+  };
   struct Groups {
     std::vector<std::vector<Rank>> members;
     std::vector<std::pair<int, int>> at;  ///< by rank: group and place in it
-    std::vector<int> turns;               ///< by how much images turn groups
+    std::vector<int> places;              ///< of the ranks that are laid out
+    /// The least by which images turn groups: they turn them by multiples of it; 0: by nothing.
+    int turn = 0;
   };
-  struct MadeSteps {
-    MemberSteps steps;
-    bool same = true;  ///< for all turns
-  };
-  using StepsKey =
-      std::tuple<CollectiveKind, std::size_t, plan::CollectiveAlgorithm, std::vector<int>,
-                 std::vector<int>, std::vector<plan::CollectiveAlgorithm>, int, std::int64_t, int>;
 
   const Groups& groups(DeviceId stage, Members members);
-  const MemberSteps* steps_for(const plan::Collective& collective, int place, bool in_ring,
-                               const std::vector<int>& turns);
   void join_lines(std::size_t first_part, const Groups& groups);
   std::uint32_t lane_pair(Rank from, Rank to, int queue, int stream);
   std::pair<ResourceId, int> held(const schedule::RouteSegment& segment, Rank from, Rank to);
@@ -85,6 +87,7 @@ private:
   [[nodiscard]] std::vector<OpId> last_of(const Part& part) const;
   void gate_by_order();
   void fill_part(std::size_t number);
+  [[nodiscard]] LineOut line_out(const Part& part, std::uint32_t line, const CommunicationRef& of);
   void fill_waits(const Part& part, const MemberSteps::Send& send, Op& op);
   [[nodiscard]] bool holds_shared(ResourceSetId set) const;
   void look_for_empty_messages();
@@ -92,7 +95,8 @@ private:
   const IterationPlan& iteration_;
   const Plan& base_;
   const Scenario& scenario_;
-  RankSymmetry symmetry_;
+  const RankSymmetry& symmetry_;
+  KnownSteps& steps_;
   LoweredIteration& made_;
   Plan& out_;
   schedule::NetworkRoutes routes_;
@@ -102,7 +106,6 @@ private:
   std::vector<std::uint32_t> place_in_stage_;  ///< by rank that is laid out
   std::map<std::tuple<Rank, OpKind, Rank>, std::size_t> base_lanes_;  ///< by rank, kind, peer
   std::map<std::pair<DeviceId, Members>, Groups> groups_;
-  std::map<StepsKey, MadeSteps> steps_;
   std::map<LaneKey, std::uint32_t> lane_of_;
   std::vector<LanePair> lanes_;
   std::vector<Part> parts_;
@@ -114,6 +117,13 @@ private:
   std::vector<std::int32_t> pair_of_lane_;  ///< by lane of the plan; -1: none
 };
 
+/// What iterations of one scenario have in common, whatever its sharding and whatever is decided of
+/// them: a search folds thousands of them. For one thread at a time.
+struct FoldingMemo {
+  KnownSteps steps;
+  KnownSymmetries symmetries;
+};
+
 /// An iteration in which some ranks stand for all (RankSymmetry): their operations and messages
 /// alone. A message to a rank goes to the one that stands for it, as that which it would get from
 /// the like of its sender; what is held is that of the ones that stand for others. Simulated, each
@@ -123,7 +133,9 @@ class FoldedIteration {
 public:
   /// None where no rank can stand for another: nothing is the same, many share a link that is there
   /// once, messages of one collective take different times, ranks have extras.
-  [[nodiscard]] static std::optional<FoldedIteration> of(const IterationPlan& plan);
+  /// It takes from `memo`, which outlives it, what another has put there.
+  [[nodiscard]] static std::optional<FoldedIteration> of(const IterationPlan& plan,
+                                                         FoldingMemo& memo);
 
   FoldedIteration(FoldedIteration&&) noexcept;
   ~FoldedIteration();

@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <set>
+#include <numeric>
 #include <utility>
 
 #include "collective/folding/folded_iteration.hpp"
@@ -21,11 +21,13 @@ Bytes rounded_up(Bytes size, std::int64_t parts) {
 
 }  // namespace
 
-FoldedRanks::FoldedRanks(const IterationPlan& plan, RankSymmetry symmetry, LoweredIteration& made)
+FoldedRanks::FoldedRanks(const IterationPlan& plan, const RankSymmetry& symmetry, KnownSteps& steps,
+                         LoweredIteration& made)
     : iteration_{plan},
       base_{*plan.base},
       scenario_{*plan.scenario},
-      symmetry_{std::move(symmetry)},
+      symmetry_{symmetry},
+      steps_{steps},
       made_{made},
       out_{made.plan},
       routes_{scenario_},
@@ -88,32 +90,14 @@ const FoldedRanks::Groups& FoldedRanks::groups(DeviceId stage, Members members) 
   for (std::size_t g = 0; g < made.members.size(); ++g)
     for (std::size_t i = 0; i < made.members[g].size(); ++i)
       made.at[index(made.members[g][i])] = {static_cast<int>(g), static_cast<int>(i)};
-  std::set<int> turns;
+  const int size = made.members.empty() ? 0 : static_cast<int>(made.members.front().size());
+  made.turn = size;
   for (int which = 1; which < symmetry_.count(); ++which)
     for (const std::vector<Rank>& group : made.members)
-      turns.insert(made.at[index(symmetry_.image(which, group.front()))].second);
-  turns.erase(0);
-  made.turns.assign(turns.begin(), turns.end());
+      made.turn = std::gcd(made.turn, made.at[index(symmetry_.image(which, group.front()))].second);
+  if (made.turn == size) made.turn = 0;
+  for (const Rank rank : ranks_[index(stage)]) made.places.push_back(made.at[index(rank)].second);
   return made;
-}
-
-const MemberSteps* FoldedRanks::steps_for(const plan::Collective& collective, int place,
-                                          bool in_ring, const std::vector<int>& turns) {
-  const std::size_t members = collective.members.size();
-  const auto [known, is_new] =
-      steps_.try_emplace({collective.kind, members, collective.algorithm, collective.mesh.sizes,
-                          collective.mesh.order, collective.mesh.algorithms, collective.pieces,
-                          in_ring ? 0 : collective.size.count(), place});
-  MadeSteps& made = known->second;
-  if (is_new && in_ring) {
-    made.steps = steps_in_ring(collective.kind, static_cast<int>(members), place, {});
-  } else if (is_new) {
-    const plan::CollectiveSteps steps = plan::steps_of(collective);
-    made.steps = steps_of_member(steps, place);
-    made.same = std::ranges::all_of(turns, [&](int turn) { return same_when_turned(steps, turn); });
-  }
-  failed_ = failed_ || !made.same;
-  return &made.steps;
 }
 
 std::optional<Refusal> FoldedRanks::add(DeviceId stage, CommunicationId id) {
@@ -124,18 +108,22 @@ std::optional<Refusal> FoldedRanks::add(DeviceId stage, CommunicationId id) {
   if (!in_ring && each.size.count() % shards != 0) failed_ = true;
   const std::size_t first = parts_.size();
   first_part_[index(stage)][index(id)] = static_cast<std::uint32_t>(first);
+  const auto members = static_cast<std::int64_t>(of.members.front().size());
+  const KnownSteps::OfCollective* steps = nullptr;  // of this size
+  Bytes size{};
   for (const Rank rank : ranks_[index(stage)]) {
     const auto [group, place] = of.at[index(rank)];
-    const plan::Collective collective{each.kind,
-                                      of.members[at(group)],
-                                      size_in_group(each, scenario_, to_size(group)),
-                                      each.algorithm,
-                                      each.mesh,
-                                      each.pieces};
-    if (auto why = plan::why_no_steps(collective)) return why;
-    const auto members = static_cast<std::int64_t>(collective.members.size());
+    const Bytes own = size_in_group(each, scenario_, to_size(group));
+    if (steps == nullptr || (own != size && !in_ring)) {
+      const plan::Collective collective{
+          each.kind, of.members[at(group)], own, each.algorithm, each.mesh, each.pieces};
+      if (auto why = plan::why_no_steps(collective)) return why;
+      steps = &steps_.of(collective, in_ring, of.places, of.turn);
+      failed_ = failed_ || !steps->turns;
+      size = own;
+    }
     Part part;
-    part.steps = steps_for(collective, place, in_ring, of.turns);
+    part.steps = &steps->by_place.at(place);
     part.rank = rank;
     part.kind = each.kind;
     part.queue = each.queue;
@@ -321,26 +309,38 @@ void FoldedRanks::fill() {
 void FoldedRanks::fill_part(std::size_t number) {
   const Part& part = parts_[number];
   const CommunicationRef of = made_.communication_of[number];
+  std::vector<LineOut> lines;
+  for (std::uint32_t l = 0; l < part.steps->out.size(); ++l) lines.push_back(line_out(part, l, of));
   for (const MemberSteps::Send& each : part.steps->sends) {
-    const Range range = ranges_[part.out + each.line];
-    const LanePair& lane = lanes_[range.lane];
-    const std::uint32_t position = range.offset + each.position;
-    const plan::Route route{lane.set, lane.rate, lane.latency};
+    const LineOut& line = lines[each.line];
     const Block producer{BlockKind::F, 0, 1, chunk_of_steps(number), MicrobatchId{each.step}};
-    const OpId send{lane.first_send + position};
-    const OpId receive{lane.first_receive + position};
-    plan::join_sides(out_, send, receive, producer, part.in_ring ? part.most : each.size, route);
+    const OpId send{line.first_send + each.position};
+    const OpId receive{line.first_receive + each.position};
+    plan::join_sides(out_, send, receive, producer, part.in_ring ? part.most : each.size,
+                     line.route);
     Op& op = out_.ops[index(send)];
     Op& other = out_.ops[index(receive)];
-    other.chunk = chunk_of_steps(part_of(out_.lanes[index(other.lane)].rank, of.communication));
+    other.chunk = line.chunk;
     op.collective = other.collective = part.kind;
-    if (part.in_ring && part.least / lane.rate != op.duration) failed_ = true;
     fill_waits(part, each, op);
   }
   // A rank that has not begun has no room for what comes in.
   for (std::uint32_t l = 0; l < part.steps->in.size(); ++l)
     for (const OpId before : part.gates)
       out_.add_after(out_.ops[index(op_of(part, {l, 0, true}))], before);
+}
+
+/// Messages of a ring have one size, or two that take as long.
+FoldedRanks::LineOut FoldedRanks::line_out(const Part& part, std::uint32_t line,
+                                           const CommunicationRef& of) {
+  const Range range = ranges_[part.out + line];
+  const LanePair& lane = lanes_[range.lane];
+  const Rank target = out_.lanes[index(lane.receive)].rank;
+  if (part.in_ring && part.least / lane.rate != part.most / lane.rate) failed_ = true;
+  return {lane.first_send + range.offset,
+          lane.first_receive + range.offset,
+          chunk_of_steps(part_of(target, of.communication)),
+          {lane.set, lane.rate, lane.latency}};
 }
 
 void FoldedRanks::fill_waits(const Part& part, const MemberSteps::Send& send, Op& op) {

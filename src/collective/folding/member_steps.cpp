@@ -1,8 +1,7 @@
 #include "collective/folding/member_steps.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <optional>
 
 #include "base/index.hpp"
 
@@ -138,6 +137,31 @@ bool same_when_turned(const CollectiveSteps& steps, int shift) {
     if (mine != others) return false;
   }
   return true;
+}
+
+const KnownSteps::OfCollective& KnownSteps::of(const plan::Collective& collective, bool in_ring,
+                                               std::span<const int> places, int turn) {
+  const std::size_t members = collective.members.size();
+  const Key key{collective.kind,       members,
+                collective.algorithm,  collective.mesh.sizes,
+                collective.mesh.order, collective.mesh.algorithms,
+                collective.pieces,     in_ring ? 0 : collective.size.count(),
+                in_ring ? 0 : turn};
+  const auto [known, is_new] = known_.try_emplace(key);
+  OfCollective& made = known->second;
+  std::optional<plan::CollectiveSteps> steps;  // made where something is missing
+  if (is_new && !in_ring) {
+    steps = plan::steps_of(collective);
+    made.turns = turn == 0 || same_when_turned(*steps, turn);
+  }
+  for (const int place : places) {
+    if (made.by_place.contains(place)) continue;
+    if (!in_ring && !steps) steps = plan::steps_of(collective);
+    made.by_place.emplace(
+        place, in_ring ? steps_in_ring(collective.kind, static_cast<int>(members), place, {})
+                       : steps_of_member(*steps, place));
+  }
+  return made;
 }
 
 }  // namespace longhaul::collective

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "plan/steps/collective_steps.hpp"
@@ -46,5 +48,23 @@ struct MemberSteps {
 
 /// Are the messages the same when each member's place is `shift` further on in the circle?
 [[nodiscard]] bool same_when_turned(const plan::CollectiveSteps& steps, int shift);
+
+/// Steps that were asked for before: a search asks for the same ones in each of its candidates.
+class KnownSteps {
+public:
+  struct OfCollective {
+    std::map<int, MemberSteps> by_place;
+    bool turns = true;  ///< same_when_turned()
+  };
+  /// Of the members at these places; it stays where it is. A ring's messages have no sizes.
+  const OfCollective& of(const plan::Collective& collective, bool in_ring,
+                         std::span<const int> places, int turn);
+
+private:
+  using Key =
+      std::tuple<CollectiveKind, std::size_t, plan::CollectiveAlgorithm, std::vector<int>,
+                 std::vector<int>, std::vector<plan::CollectiveAlgorithm>, int, std::int64_t, int>;
+  std::map<Key, OfCollective> known_;
+};
 
 }  // namespace longhaul::collective

@@ -188,4 +188,15 @@ RankSymmetry RankSymmetry::of(const IterationPlan& plan) {
   return made;
 }
 
+const RankSymmetry& KnownSymmetries::of(const IterationPlan& plan) {
+  Key key{{plan.scenario->parallel.replicas, plan.scenario->parallel.shard}, {}};
+  for (const StageWork& work : plan.stages) {
+    std::set<Members>& used = key.second.emplace_back();
+    for (const Communication& each : work.communications) used.insert(each.members);
+  }
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(std::move(key), RankSymmetry::of(plan)).first->second;
+}
+
 }  // namespace longhaul::collective

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "collective/iteration/iteration_plan.hpp"
@@ -35,6 +38,18 @@ public:
 private:
   std::vector<std::vector<Rank>> images_;
   std::vector<int> to_first_, node_to_first_;  ///< by rank
+};
+
+/// Symmetries that were asked for before, of iterations of one scenario, whatever its sharding.
+class KnownSymmetries {
+public:
+  /// It stays where it is.
+  const RankSymmetry& of(const IterationPlan& plan);
+
+private:
+  /// Replicas and those that hold a copy together; of each stage, the groups it communicates in.
+  using Key = std::pair<std::pair<int, int>, std::vector<std::set<Members>>>;
+  std::map<Key, RankSymmetry> known_;
 };
 
 }  // namespace longhaul::collective

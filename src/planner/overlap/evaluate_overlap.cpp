@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "collective/folding/folded_iteration.hpp"
 #include "collective/iteration/communications.hpp"
 #include "collective/overlap/rewrites.hpp"
 #include "planner/collectives/collective_times.hpp"
@@ -109,8 +108,9 @@ Result<SimulatedIteration> simulate_whole_collectives(const IterationPlan& plan)
   return SimulatedIteration{*std::move(lowered), *std::move(times), Grain::whole};
 }
 
-std::optional<SimulatedIteration> simulate_folded(const IterationPlan& plan) {
-  std::optional<FoldedIteration> folded = FoldedIteration::of(plan);
+std::optional<SimulatedIteration> simulate_folded(const IterationPlan& plan,
+                                                  collective::FoldingMemo& memo) {
+  std::optional<FoldedIteration> folded = FoldedIteration::of(plan, memo);
   if (!folded) return std::nullopt;
   std::vector<sim::Tie> ties;
   Result<OpTimes> times = sim::try_simulate(folded->lowered().plan, ties);
@@ -121,7 +121,14 @@ std::optional<SimulatedIteration> simulate_folded(const IterationPlan& plan) {
 }
 
 Result<SimulatedIteration> simulate_iteration(const IterationPlan& plan) {
-  if (std::optional<SimulatedIteration> folded = simulate_folded(plan)) return *std::move(folded);
+  collective::FoldingMemo memo;
+  return simulate_iteration(plan, memo);
+}
+
+Result<SimulatedIteration> simulate_iteration(const IterationPlan& plan,
+                                              collective::FoldingMemo& memo) {
+  if (std::optional<SimulatedIteration> folded = simulate_folded(plan, memo))
+    return *std::move(folded);
   if (most_messages(plan) > collective::kMostMessagesOfIteration)
     return simulate_whole_collectives(plan);
   return simulate_all_ranks(plan);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "collective/folding/folded_iteration.hpp"
 #include "collective/iteration/iteration_times.hpp"
 #include "collective/overlap/overlaps.hpp"
 #include "planner/collectives/grain.hpp"
@@ -104,6 +105,9 @@ struct SimulatedIteration {
 /// that still has too many messages runs by `whole` collectives. Refused where one of these is too
 /// large to be played alone.
 [[nodiscard]] Result<SimulatedIteration> simulate_iteration(const collective::IterationPlan& plan);
+/// The same, one of many of a scenario.
+[[nodiscard]] Result<SimulatedIteration> simulate_iteration(const collective::IterationPlan& plan,
+                                                            collective::FoldingMemo& memo);
 /// All ranks, each with its ops: collectives as messages, or refused where these are too many.
 [[nodiscard]] Result<SimulatedIteration> simulate_all_ranks(const collective::IterationPlan& plan);
 /// Each collective as one op of each member (Grain::whole). Refused where one is too large to be
@@ -113,6 +117,6 @@ struct SimulatedIteration {
 /// None where a rank cannot stand for another, where the order in which resources serve would tell
 /// those apart, and where the iteration deadlocks.
 [[nodiscard]] std::optional<SimulatedIteration> simulate_folded(
-    const collective::IterationPlan& plan);
+    const collective::IterationPlan& plan, collective::FoldingMemo& memo);
 
 }  // namespace longhaul::planner

@@ -41,7 +41,7 @@ std::optional<EvaluatedOverlap> OverlapEvaluator::operator()(const OverlapDecisi
 
 std::optional<EvaluatedOverlap> OverlapEvaluator::simulated(const IterationPlan& plan,
                                                             const OverlapDecisions& decisions) {
-  const Result<SimulatedIteration> ran = simulate_iteration(plan);
+  const Result<SimulatedIteration> ran = simulate_iteration(plan, memo_);
   ++evaluated_;
   if (!ran) return std::nullopt;
   ops_ += ran->lowered.plan.ops.size();

@@ -52,6 +52,7 @@ private:
   const std::vector<OverlapVariant>& variants_;
   OverlapBudget budget_;
   std::vector<OverlapDecisions> seen_;
+  collective::FoldingMemo memo_;
   std::size_t evaluated_ = 0, ops_ = 0;
 };
 

@@ -105,6 +105,7 @@ TEST(OverlapSearch, DecidesAnythingWithoutDeadlock) {
     const OverlapVariant variant =
         overlap_variant(schedule::generate("1f1b", scenario), scenario, Arrangement::decoupled)
             .or_throw();
+    collective::FoldingMemo memo;
     for (std::uint64_t seed = 0; seed < 25; ++seed) {
       Random random{seed};
       OverlapDecisions decisions;
@@ -123,7 +124,7 @@ TEST(OverlapSearch, DecidesAnythingWithoutDeadlock) {
       EXPECT_FALSE(plan::why_collectives_wrong(ran->lowered.plan)) << "seed " << seed;
       const collective::IterationTimes times{ran->lowered, ran->times};
       EXPECT_GE(times.makespan(), variant.bound.lower_bound) << "seed " << seed;
-      const std::optional<SimulatedIteration> folded = simulate_folded(plan);
+      const std::optional<SimulatedIteration> folded = simulate_folded(plan, memo);
       if (!folded) continue;
       const collective::IterationTimes few{folded->lowered, folded->times};
       EXPECT_EQ(few.makespan(), times.makespan()) << "seed " << seed;
