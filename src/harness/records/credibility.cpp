@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/unit_text.hpp"
+#include "harness/environment/host_load.hpp"
 #include "harness/records/pipeline_record.hpp"
 #include "harness/session/check_report.hpp"
 
@@ -21,31 +22,8 @@ constexpr double kMostLateness = 0.5;
 /// Runs of this suite on a machine that is their own are within it (results/README.md).
 constexpr double kMostDifferencePercent = 10;
 
-double largest_load(const Json& host) {
-  const Json loads = host.value("load_average", Json::object());
-  double largest = 0;
-  for (const char* when : {"before", "during", "after"})
-    if (loads.contains(when) && loads[when].is_array() && !loads[when].empty())
-      largest = std::max(largest, loads[when].front().get<double>());
-  return largest;
-}
-
 std::string load_text(const RunConditions& conditions) {
-  return fmt::format("load {:.1f} on {} core{}", conditions.load, conditions.cores,
-                     conditions.cores == 1 ? "" : "s");
-}
-
-void add_busiest_host(const Json& environment, RunConditions& conditions) {
-  double most = -1;
-  for (const Json& host : environment.value("hosts", Json::array())) {
-    const int cores = host.value("cores", 0);
-    const double load = largest_load(host);
-    if (cores == 0 || load / cores <= most) continue;
-    most = load / cores;
-    conditions.load = load;
-    conditions.cores = cores;
-    conditions.ranks = static_cast<int>(host.value("ranks", Json::array()).size());
-  }
+  return load_text(HostLoad{conditions.load, conditions.cores, conditions.ranks});
 }
 
 /// From the prediction that knows most; nullopt where none is of what ran.
@@ -64,16 +42,11 @@ RunConditions conditions_of(const PipelineInput& input, const PipelineOptions& o
                             (!input.compute.real || costs_are_measured(input, options));
   if (!environment.is_object()) return conditions;
   conditions.involuntary_switches = environment.value("involuntary_context_switches", 0LL);
-  add_busiest_host(environment, conditions);
+  const HostLoad host = busiest_host(environment);
+  conditions.load = host.load;
+  conditions.cores = host.cores;
+  conditions.ranks = host.ranks;
   return conditions;
-}
-
-std::string load_doubt_text(const Json& environment) {
-  if (!environment.is_object()) return {};
-  RunConditions conditions;
-  add_busiest_host(environment, conditions);
-  if (conditions.cores == 0 || conditions.load <= conditions.cores) return {};
-  return fmt::format("! doubtful: {}\n", load_text(conditions));
 }
 
 std::vector<std::string> doubts_of(const PipelineMeasurement& played,

@@ -24,10 +24,6 @@ struct RunConditions {
                                           const PipelineOptions& options,
                                           const nlohmann::json& environment);
 
-/// "! doubtful: load 9.0 on 2 cores", a line; empty where the load was at most the cores. For runs
-/// without blocks.
-[[nodiscard]] std::string load_doubt_text(const nlohmann::json& environment);
-
 /// Why the times of a schedule say more of this machine than of the scenario, a phrase each: "load
 /// 9.0 on 2 cores", "blocks of 150 ns cannot be played here ...". Empty: nothing speaks against
 /// them. Rules: docs/metrics.md.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "harness/environment/host_load.hpp"
 #include "harness/records/pipeline_record.hpp"
 #include "scenario/reader/load.hpp"
 
