@@ -123,11 +123,11 @@ std::vector<plan::Collective> level_rings(const report::CollectiveArguments& giv
   if (!given.algorithm.empty() && given.algorithm != "ring")
     fail("--algorithm {}: --fit plays rings, whose times are sums of hops. Leave one out.",
          given.algorithm);
-  if (listed_sizes(given.bytes).size() < kFewestSizes)
+  if (listed_sizes("--bytes", given.bytes).size() < kFewestSizes)
     fail(
         "--fit: --bytes has {} sizes (half of them are left out, to try the fit on). Give {} or "
         "more, as in 64KiB..4MiB.",
-        listed_sizes(given.bytes).size(), kFewestSizes);
+        listed_sizes("--bytes", given.bytes).size(), kFewestSizes);
   report::CollectiveArguments plain = given;
   plain.algorithm = "ring";
   std::vector<plan::Collective> all;

@@ -10,8 +10,8 @@
 namespace longhaul::harness {
 namespace {
 
-constexpr CollectiveKind kProfiledKinds[] = {CollectiveKind::all_reduce, CollectiveKind::all_gather,
-                                             CollectiveKind::reduce_scatter};
+constexpr CollectiveKind kProfiledCollectives[] = {
+    CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter};
 constexpr std::int64_t kAround = 4;
 constexpr std::int64_t kLeast = 1024;  ///< bytes: a number for each shard of many ranks
 
@@ -34,7 +34,7 @@ std::size_t hosts_of(const std::vector<Rank>& members, const engine::Ranks& rank
 std::vector<plan::Collective> profiled_collectives(int ranks,
                                                    const std::vector<std::string>& sizes) {
   std::vector<plan::Collective> all;
-  for (const CollectiveKind kind : kProfiledKinds)
+  for (const CollectiveKind kind : kProfiledCollectives)
     for (const int members : group_sizes(ranks))
       for (const std::string& size : sizes) {
         plan::Collective one{.kind = kind, .members = {}, .size = parse_bytes(size)};
