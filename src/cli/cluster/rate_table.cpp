@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
 #include <ostream>
@@ -151,13 +152,18 @@ ClusterPlace cluster_place(const std::string& gpus) {
     return place;
   }
   place.scenario = searched_scenario(gpus, {}).scenario;
+  std::int64_t count = 0;
   for (const Datacenter& each : place.scenario->datacenters) {
     if (!each.gpus)
       fail("{}: datacenter {} does not say how many GPUs jobs share there. Give it gpus.", gpus,
            each.name);
     place.gpus.sites.push_back({each.name, *each.gpus});
-    place.gpus.count += *each.gpus;
+    count += *each.gpus;
   }
+  if (count < 1 || count > kMostGpus)
+    fail("{}: its datacenters have {} GPUs together (1 to {} can be shared). Give others.", gpus,
+         count, kMostGpus);
+  place.gpus.count = static_cast<int>(count);
   return place;
 }
 

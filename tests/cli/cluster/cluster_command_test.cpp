@@ -132,6 +132,20 @@ TEST_F(ClusterCommand, MakesRatesOverSitesByPlans) {
   EXPECT_THAT(baseline.err, HasSubstr("--plans baseline: d alone grows, in one pool"));
 }
 
+TEST_F(ClusterCommand, RefusesSitesOfMoreGpusThanItCounts) {
+  const std::string text =
+      "[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\nweights = \"1MB\"\n"
+      "[[datacenter]]\nname = \"east\"\ngpus = {0}\n[[datacenter]]\nname = \"west\"\ngpus = {0}\n"
+      "[[link]]\nbetween = \"all\"\nlatency = \"1ms\"\n";
+  for (const std::int64_t gpus : {std::int64_t{0}, std::int64_t{1} << 20, std::int64_t{1} << 30}) {
+    const std::string sites = directory_.write("sites.toml", fmt::format(fmt::runtime(text), gpus));
+    const Outcome found = run({"--gpus", sites, "--throughput", rates_, "--policy", "fifo"});
+    EXPECT_EQ(found.code, 2);
+    EXPECT_THAT(found.err,
+                HasSubstr(fmt::format("its datacenters have {} GPUs together", 2 * gpus)));
+  }
+}
+
 TEST_F(ClusterCommand, RefusesASiteWithoutGpus) {
   const std::string sites = directory_.write(
       "sites.toml",
