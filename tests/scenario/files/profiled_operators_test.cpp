@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "scenario/complaint.hpp"
+#include "scenario/files/profile_table.hpp"
 #include "scenario/needed_operators.hpp"
 
 namespace longhaul::scenario {
@@ -58,6 +59,23 @@ TEST(ProfiledOperators, AProfileWithoutThemIsRefused) {
   EXPECT_THAT(complaint(with_profile(selective, profile_of(none))),
               HasSubstr("there is no softmax of rows=6 width=3 in bf16 (block D of part layer"));
   EXPECT_EQ(complaint(with_profile(none, profile_of(selective))), "accepted");
+}
+
+// Between two sizes on the line through them; a quarter of the first and four times the last are as
+// far as their rates are believed.
+TEST(CollectiveTable, ReachesFourTimesBeyondItsEnds) {
+  const CollectiveTable table = read_collective_table(
+      "operation,ranks,nodes,size_bytes,median_ns\n"
+      "all_reduce,8,1,1000,100\nall_reduce,8,1,2000,160\nall_reduce,16,2,1000,1\n",
+      "c.csv");
+  const auto time = [&](std::int64_t size) { return table.time("all_reduce", 8, 1, size); };
+  EXPECT_EQ(time(1000), 100ns);
+  EXPECT_EQ(time(1500), 130ns);
+  EXPECT_EQ(time(8000), 640ns);
+  EXPECT_EQ(time(8001), std::nullopt);
+  EXPECT_EQ(time(250), 25ns);
+  EXPECT_EQ(time(249), std::nullopt);
+  EXPECT_EQ(table.time("all_reduce", 8, 2, 1000), std::nullopt);
 }
 
 }  // namespace

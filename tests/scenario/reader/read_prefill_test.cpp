@@ -51,6 +51,15 @@ TEST(ReadPrefill, RefusesWhatDoesNotFit) {
   EXPECT_EQ(complaint(serving(kByFlops + "memory = \"4GB\"\nstages = 5\n")), "accepted");
 }
 
+TEST(ReadPrefill, ASliceOfKeysAndValuesIsAByteAtLeast) {
+  const auto sliced = [](const char* slice) {
+    return serving(
+        fmt::format("{}decode = {{rate = \"100Gbps\", slice = \"{}\"}}\n", kByFlops, slice));
+  };
+  EXPECT_EQ(parse_scenario(sliced("1B"), "s.toml").served.front().decode->slice, Bytes{1});
+  EXPECT_THAT(complaint(sliced("0B")), HasSubstr("prefill.decode.slice = 0 sends nothing"));
+}
+
 TEST(ServedModelTimes, AreLinearBetweenPointsHalfANanosecondUp) {
   ServedModel model;
   model.profile = {{10, 100ns}, {20, 105ns}, {30, 103ns}};

@@ -43,6 +43,14 @@ TEST(Replicas, ComputeAtTheSpeedOfTheirDatacenter) {
   EXPECT_THAT(scenario.costs.forward, Each(12ms)) << "the largest";
 }
 
+// 2^53 + 1 ns, which no double holds.
+TEST(Replicas, TakeExactlyTheirTimesAtSpeedOne) {
+  const Scenario scenario = parse_scenario(
+      kThreeReplicas, "s.toml",
+      std::vector<std::string>{"costs.backward=9007199254740994ns", "costs.wgrad=1ns"});
+  EXPECT_THAT(scenario.costs.dgrad, Each(Duration{9'007'199'254'740'993}));
+}
+
 TEST(Replicas, HaveTheCostsThatTheyAreGiven) {
   const Scenario scenario = parse_scenario(kThreeReplicas + R"([[replica]]
 replicas = "1-2"

@@ -182,6 +182,8 @@ TEST(ReadTrain, APresetSaysWhatBatchesTakeOnGpus) {
   EXPECT_EQ(forward(4), 149'644'594ns) << "a third of 40 / 89.1 s";
   const Costs& first = scenario.costs_of(ReplicaId{0});
   EXPECT_EQ(first.forward[0] + first.backward[0], 100ms);
+  EXPECT_EQ(first.dgrad[0], 33'333'334ns) << "half of 66'666'667 ns, and the odd one";
+  EXPECT_EQ(first.wgrad[0], 33'333'333ns);
   EXPECT_EQ(first.weights[0], Bytes{352'000'000});
   EXPECT_EQ(gradient_numbers(scenario, first.weights[0]), 88'000'000);
 }
@@ -219,10 +221,14 @@ TEST(ReadTrain, RefusesGpusThatItDoesNotKnow) {
 
 // 2^62 ns are 146 years.
 TEST(ReadTrain, CountsInTheLongestIteration) {
-  const auto with = [](const std::string& train) {
-    return complaint(on_gpus("preset = \"vit-b-16\"\nparts = 100\n" + train));
+  const auto with = [](const std::string& train, const std::vector<std::string>& set = {}) {
+    return complaint(on_gpus("preset = \"vit-b-16\"\nparts = 100\n" + train), set);
   };
   EXPECT_EQ(with(""), "accepted");
+  // 125 B/s: 100 parts of 10 MB between 25 pairs take 6 years, of 1 GB 634.
+  const std::vector<std::string> slow{"link.bandwidth=1kbps"};
+  EXPECT_EQ(with("message = \"10MB\"\n", slow), "accepted");
+  EXPECT_THAT(with("message = \"1GB\"\n", slow), HasSubstr("146 is the limit"));
   EXPECT_THAT(with("[train.costs]\nmerge = \"10000h\"\n"), HasSubstr("146 is the limit"));
 }
 
