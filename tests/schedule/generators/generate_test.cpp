@@ -163,10 +163,23 @@ TEST(Generate, RefusesUnknownNamesAndImpossibleCounts) {
   scenario.parallel.microbatches = 2'000'000'000;
   EXPECT_THAT(message_of([&] { (void)generate("1f1b", scenario); }),
               HasSubstr("Lower parallel.microbatches to 67108864 or less."));
+  scenario.memory.recompute = true;  // three blocks a microbatch on each of the two stages
+  EXPECT_THAT(message_of([&] { (void)generate("1f1b", scenario); }),
+              HasSubstr("Lower parallel.microbatches to 44739242 or less."));
+  scenario.memory.recompute = false;
   scenario.parallel.microbatches = 2;
   scenario.parallel.chunks = 2'000'000'000;
   EXPECT_THAT(message_of([&] { (void)generate("interleaved-1f1b", scenario); }),
               HasSubstr("too many to hold"));
+}
+
+// Memory is set aside for the blocks, not touched.
+TEST(EmptySchedule, HasAsManyMicrobatchesAsARefusalAllows) {
+  const Generator& generator = *find_generator("1f1b");
+  Scenario scenario = uniform_scenario(2, 67'108'864);
+  EXPECT_TRUE(empty_schedule(generator, scenario));
+  ++scenario.parallel.microbatches;
+  EXPECT_FALSE(empty_schedule(generator, scenario));
 }
 
 }  // namespace

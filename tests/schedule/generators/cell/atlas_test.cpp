@@ -154,6 +154,20 @@ TEST(Atlas, NamesTheSmallestBudget) {
   EXPECT_FALSE(first_violation(generate("atlas", scenario), scenario));
 }
 
+// What F keeps and what R adds lie in memory together.
+TEST(Atlas, CountsTheInputBesideTheRecomputedRest) {
+  Scenario scenario = test::figure6();
+  scenario.costs.activation.assign(6, Bytes{48'000});
+  scenario.costs.activation.back() = Bytes{12'000};
+  scenario.memory.budget = 0.2;
+  try {
+    (void)generate("atlas", scenario);
+    FAIL() << "it fits";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("holds 48000 bytes of activations for one microbatch"));
+  }
+}
+
 TEST(Atlas, RefusesACellThatIsNotNearItself) {
   Scenario scenario = test::figure6();
   scenario.placement[6 + 2] = DatacenterId{0};
