@@ -99,6 +99,23 @@ TEST(CheckExtras, ADeviceThatSlowsAndIsSharedInOrder) {
   EXPECT_THAT(small.why(), HasSubstr("Let it serve by arrival or deadline"));
 }
 
+TEST(CheckExtras, ADeviceThatSlowsAndTakesTwoBlocksOrAStatedOrder) {
+  for (const bool stated : {false, true}) {
+    Small small;
+    small.draft.overlap(Overlap::of(1, 1, 1.3));
+    Plan plan = small.draft.make();
+    Resource& device = plan.resources[index(small.device)];
+    EXPECT_FALSE(why_unsound(plan));
+    if (stated)
+      device.order = {small.draft.id(small.block)};
+    else
+      device.capacity = 2;
+    const auto refusal = why_unsound(plan);
+    ASSERT_TRUE(refusal) << stated;
+    EXPECT_THAT(refusal->reason, HasSubstr("Let it serve by arrival or deadline"));
+  }
+}
+
 TEST(CheckExtras, WhatMayNotRunIsAllThatNeedsIt) {
   PlanDraft draft{"two"};
   const Rank rank = draft.add_rank("east");
