@@ -45,6 +45,8 @@ TEST(MatmulLaw, RefusesATableThatIsNone) {
   EXPECT_THROW((void)read_matmul_table("m,n,k,ns\n1,2,3\n", "t"), Error);
   EXPECT_THROW((void)read_matmul_table("m,n,k,ns\n1,2,x,4\n", "t"), Error);
   EXPECT_EQ(read_matmul_table("m,n,k,ns\n1,2,3,4\n", "t").front().shape.flops(), 12);
+  EXPECT_EQ(read_matmul_table("m,n,k,ns\n1,1,1,1e15\n", "t").front().ns, 1e15);
+  EXPECT_THROW((void)read_matmul_table("m,n,k,ns\n1,1,1,1.001e15\n", "t"), Error);
 }
 
 }  // namespace
