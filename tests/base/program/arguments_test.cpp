@@ -151,5 +151,18 @@ TEST(Arguments, NumbersInsideAWordAreReadAsValuesAre) {
   EXPECT_FALSE(read_double("x"));
 }
 
+TEST(Arguments, KnowWhichOptionsTakeNothingAndWhichSeveralValues) {
+  int number = 0;
+  bool json = false;
+  Words sets, ends;
+  Arguments arguments{"A tool."};
+  arguments.option("--number", number);
+  arguments.flag("--json", json);
+  arguments.option("--set", sets).one_value_each();
+  arguments.option("--ends", ends).values(1, 2);
+  EXPECT_THAT(arguments.flags(), ElementsAre("--help", "--json"));
+  EXPECT_THAT(arguments.repeatable(), ElementsAre("--set", "--ends"));
+}
+
 }  // namespace
 }  // namespace longhaul::test
