@@ -103,6 +103,25 @@ TEST(LowerBound, HoldsDataParallelCommunication) {
   EXPECT_EQ(bound_of("1f1b", scenario), 700ns + 1200ns + 700ns);
 }
 
+// Replicas of F D W of 100 and of 200: the slower one decides, whichever it is.
+TEST(LowerBound, OfReplicasThatDifferIsTheSlowest) {
+  for (const int slow : {0, 1}) {
+    Scenario scenario = uniform_scenario(1, 4);
+    scenario.parallel.replicas = 2;
+    scenario.parallel.gradient_sync = GradientSync::none;
+    scenario.placement.assign(2, DatacenterId{0});
+    const Costs fast = scenario.costs;
+    for (auto* times : {&scenario.costs.forward, &scenario.costs.dgrad, &scenario.costs.wgrad})
+      times->assign(1, 200ns);
+    scenario.costs.backward.assign(1, 400ns);
+    scenario.replica_costs = {scenario.costs, scenario.costs};
+    scenario.replica_costs[to_size(1 - slow)] = fast;
+    const Bound bound = lower_bound(schedule::generate("1f1b", scenario), scenario);
+    EXPECT_EQ(bound.lower_bound, 4 * 600ns) << slow;
+    EXPECT_THAT(bound.reason, ::testing::StartsWith(fmt::format("replica {}:", slow)));
+  }
+}
+
 TEST(LowerBound, SaysWhatItHoldsForAndWhy) {
   const Scenario scenario = two_datacenters(4, 8, Duration{400});
   const Bound bound = lower_bound(schedule::generate("zbv", scenario), scenario);

@@ -95,6 +95,16 @@ TEST(SplitTail, HasNoMoreForwardsThanMemoryHoldsBeforeTheFirstGradient) {
   EXPECT_EQ(tail_bound("zbv", recomputed, DeviceId{1}), 200ns + 1600ns);
 }
 
+// The same without room for any activation: nothing before the first gradient's F at 550.
+TEST(SplitTail, HasNoForwardsAheadWhereMemoryHoldsNone) {
+  const Scenario scenario = far_apart(2, 4, 100ns);
+  Relaxation relaxation = relax(schedule::generate("zbv", scenario), scenario);
+  relaxation.limit = Bytes{};
+  const RelaxedReplica& replica = relaxation.replicas.front();
+  const auto times = stage_times(relaxation, replica, MemoryLimit::ignored);
+  EXPECT_EQ(split_tail_bound(relaxation, replica, times, DeviceId{1}), 550ns + 1200ns);
+}
+
 // The search comes close to the optimum of small instances, closer than drawn orders do.
 TEST(LowerBound, IsNeverAboveWhatTheSearchFinds) {
   int held = 0;

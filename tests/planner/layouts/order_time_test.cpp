@@ -142,5 +142,20 @@ TEST(OrderTimer, PlaysABlockOnce) {
   EXPECT_EQ(orders.blocks(), 4 * 32 * 2);
 }
 
+// The head's product is 50,257 wide: 4 times as wide as the widest measured one is near enough.
+TEST(LayoutTimer, RefusesProductsMoreThanFourTimesBeyondTheMeasured) {
+  const auto is_refused = [](double widest) {
+    profile::Machine machine = test::selene();
+    machine.gpu.matmul =
+        profile::MatmulLaw{{5000, 100, 64, 0, 0}, {{{64, 64, 64}, 1e4}, {{widest, 64, 64}, 1e5}}};
+    LayoutProblem problem = test::layout_problem();
+    problem.machine = &machine;
+    problem.extrapolation = profile::Extrapolation::refused;
+    return LayoutTimer{problem}.graph(Layout{}) == nullptr;
+  };
+  EXPECT_FALSE(is_refused(50257 / 4.0));
+  EXPECT_TRUE(is_refused(50256 / 4.0));
+}
+
 }  // namespace
 }  // namespace longhaul::planner

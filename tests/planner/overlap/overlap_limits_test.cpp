@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "planner/overlap/overlap_search.hpp"
+#include "planner/overlap/overlap_space.hpp"
 #include "support/overlaps.hpp"
 
 namespace longhaul::planner {
@@ -28,6 +29,23 @@ TEST(OverlapLimits, LeaveIdeasOut) {
   EXPECT_EQ(centauri_of("").makespan, Duration{12'250'000});
   EXPECT_TRUE(centauri_of("layer").baselines.empty());
   EXPECT_FALSE(centauri_of("").baselines.empty());
+}
+
+TEST(OverlapLimits, LeaveCommunicationOfATierWhole) {
+  const Scenario scenario = centauri_toy();
+  const Schedule schedule = schedule::generate("gpipe", scenario);
+  const auto most_options = [&](std::string_view allow) {
+    const OverlapSpace space{schedule, scenario, Arrangement::decoupled, OverlapScope::as_given,
+                             parse_overlap_limits(allow, "")};
+    std::size_t most = 0;
+    for (const auto& options : space.options(0)) {
+      EXPECT_THAT(options, ::testing::Contains(collective::Partition{}));
+      most = std::max(most, options.size());
+    }
+    return most;
+  };
+  EXPECT_GT(most_options("workload,operation,layer,model"), 1U);
+  EXPECT_EQ(most_options("workload"), 1U);
 }
 
 // Equation 1 puts the wgrads first here, which is right.

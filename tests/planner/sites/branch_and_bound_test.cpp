@@ -326,5 +326,27 @@ TEST(BreakEven, NodesThatAreSlowerThanTheLinkSettleIt) {
   EXPECT_EQ(points.front().verdict, BreakEven::never);
 }
 
+// Links inside a site that take no time, as none does here without them.
+TEST(BreakEven, ChangesNoLinkInsideASite) {
+  Scenario scenario = test::sites_scenario(4, 8, {12, 12}, 1ms, Bandwidth{5e9}, 1);
+  BreakEvenOptions options;
+  options.plan.schedule = parse_schedule("1f1b");
+  const std::vector<Duration> latencies{1ms};
+  const auto point = [&] {
+    return break_even(scenario, DatacenterId{0}, DatacenterId{1}, latencies, options).front();
+  };
+  const BreakEvenPoint without = point();
+  ASSERT_EQ(without.verdict, BreakEven::found);
+  for (const int site : {0, 1}) {
+    Link inside;
+    inside.from = inside.to = DatacenterId{site};
+    scenario.links.push_back(inside);
+  }
+  const BreakEvenPoint with = point();
+  ASSERT_EQ(with.verdict, BreakEven::found);
+  EXPECT_EQ(with.bandwidth->bits_per_second(), without.bandwidth->bits_per_second());
+  EXPECT_EQ(with.two, without.two);
+}
+
 }  // namespace
 }  // namespace longhaul::planner

@@ -33,5 +33,19 @@ TEST(NelderMead, EndsAfterSoManyEvaluations) {
   EXPECT_EQ(nelder_mead([](std::span<const double>) { return 3.0; }, {}).value, 3);
 }
 
+// Corners of 0, 1 and 2; the worst reflected is 0.5: no new best, but better than the second worst,
+// so that it is taken without another look.
+TEST(NelderMead, TakesAReflectionThatBeatsTheSecondWorst) {
+  std::vector<std::vector<double>> looks;
+  const auto function = [&](std::span<const double> x) {
+    looks.emplace_back(x.begin(), x.end());
+    return x[0] + 1.25 * x[1] + 0.75 * x[1] * x[1];
+  };
+  const Minimum found = nelder_mead(function, {0, 0}, {.step = 1, .most_evaluations = 4});
+  EXPECT_EQ(looks, (std::vector<std::vector<double>>{{0, 0}, {1, 0}, {0, 1}, {1, -1}}));
+  EXPECT_EQ(found.evaluations, 4);
+  EXPECT_EQ(found.value, 0);
+}
+
 }  // namespace
 }  // namespace longhaul::planner

@@ -74,6 +74,20 @@ TEST(TurnEvaluator, TheCriticalPathEndsWhereTheIterationDoes) {
   EXPECT_EQ(blocks + 100 * static_cast<std::int64_t>(path.messages.size()), 900);
 }
 
+// Blocks and messages that take no time leave what the reductions of a device take in a row.
+TEST(TurnEvaluator, ReductionsBeginWhenTheirGradientsAreThere) {
+  const Scenario scenario = two_by_two(1);
+  TurnProblem problem{evenly("1f1b", scenario), scenario};
+  problem.reductions = {{{ChunkId{0}, 5}, {ChunkId{1}, 7}}};
+  TurnEvaluator times{problem};
+  ASSERT_TRUE(times.evaluate(TurnOrders{problem}));
+  EXPECT_EQ(times.makespan(), 900 + 5 + 7);
+  for (TurnProblem::OfBlock& block : problem.blocks) block.time = 0;
+  for (TurnProblem::OfMessage& message : problem.messages) message.transfer = message.latency = 0;
+  ASSERT_TRUE(times.evaluate(TurnOrders{problem}));
+  EXPECT_EQ(times.makespan(), 5 + 7);
+}
+
 TEST(TurnRules, RankServesOnePipelineFirst) {
   const Scenario scenario = two_by_two(3);
   const TurnProblem problem{evenly("gpipe", scenario), scenario};
