@@ -154,5 +154,35 @@ TEST(AdaptedStream, RefusesInOneLineWhatCannotBeAdapted) {
   EXPECT_THAT(refusal_of({}, "bandwidth = \"unlimited\"\n"), HasSubstr("has no link to adapt"));
 }
 
+TEST(AllStreams, AreOfReplicasThatTrainTogether) {
+  const auto streams = [](const char* name, const Scenario& scenario) {
+    const std::vector<planner::ScheduleResult> made{{schedule::generate(name, scenario)}};
+    return all_streams(made, scenario, Arrangement::decoupled, 20);
+  };
+  EXPECT_THAT(streams("1f1b", uniform_scenario(2, 4)), IsEmpty());
+  const std::vector<StreamReport> plain = streams("stella", adapting({"train.adapt.every=0"}));
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(plain[0].schedule, "stella");
+  EXPECT_EQ(plain[0].iteration_start.size(), 20U);
+  EXPECT_FALSE(plain[0].adaptation);
+  const std::vector<StreamReport> steered = streams("stella", adapting());
+  ASSERT_EQ(steered.size(), 1U);
+  EXPECT_TRUE(steered[0].adaptation);
+}
+
+// The link falls to 20 Mbps after 1 s, a few iterations on: the first half of them is shorter.
+TEST(StreamReport, ItsPeriodIsTheMeanOfTheSecondHalf) {
+  const std::string link =
+      "trace = \"falls.csv\"\n[traces]\n"
+      "\"falls.csv\" = \"\"\"time_s,bandwidth_mbps\n0,800\n1,20\n\"\"\"\n";
+  const Scenario scenario = adapting({"train.adapt.every=0"}, link);
+  const Plan plan = plan::lower(schedule::generate("stella", scenario), scenario);
+  const StreamReport report = stream_report(plan, scenario, 12);
+  const std::vector<Duration>& start = report.iteration_start;
+  ASSERT_EQ(start.size(), 12U);
+  EXPECT_LT(2 * (start[6] - start[1]), start[11] - start[6]);
+  EXPECT_EQ(report.period, (start[11] - start[6]) / 5);
+}
+
 }  // namespace
 }  // namespace longhaul::report
