@@ -91,6 +91,8 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulate", "s.toml", "--schedule"}, "--schedule"},
         Slip{{"ops", "s.toml", "--schedule", "1f1b", "--rank", "x"}, "--rank"},
         Slip{{"simulate", "s.toml", "--json=3"}, "--json=3: unexpected value (--json takes none)"},
+        Slip{{"simulate", "s.toml", "--schedule", "1f1b", "--json=3"},
+             "--json=3: unexpected value (--json takes none)"},
         Slip{{"simulate", "s.toml", "--schedule", "1f1b", "--schedule=zb-h1"},
              "--schedule is given 2 times (it takes one list). Write --schedule 1f1b,zb-h1, say."},
         Slip{{"ops", "s.toml", "--schedule", "1f1b", "--schedule", "zb-h1"},

@@ -40,17 +40,21 @@ Plan with_tasks() {
   return draft.make();
 }
 
+/// The trace of it, after schedules of these names without any row.
+void write_traced(const std::string& file, const std::vector<std::string>& without_rows = {}) {
+  const Plan plan = with_tasks();
+  trace::Trace trace;
+  trace.info.creator = "test";
+  trace.info.scenario = kUniform;
+  trace.info.environment = "{}";
+  trace.predicted.schedules = without_rows;
+  plan::append_rows(trace.predicted, plan, sim::simulate_results(plan), 0);
+  trace::write_trace(file, trace);
+}
+
 class TracedTasks : public ::testing::Test {
 protected:
-  TracedTasks() {
-    const Plan plan = with_tasks();
-    trace::Trace trace;
-    trace.info.creator = "test";
-    trace.info.scenario = kUniform;
-    trace.info.environment = "{}";
-    plan::append_rows(trace.predicted, plan, sim::simulate_results(plan), 0);
-    trace::write_trace(file_, trace);
-  }
+  TracedTasks() { write_traced(file_); }
   TempDir dir_;
   std::string file_ = dir_.path("t.h5");
 };
@@ -83,6 +87,22 @@ TEST_F(TracedTasks, AreValidRowsThatExportsName) {
   ASSERT_EQ(longhaul_run({"trace", "export", file_, "--format", "csv", "--out", csv}).code, 0);
   EXPECT_THAT(file_text(csv), HasSubstr(",host_task,"));
   EXPECT_THAT(file_text(csv), HasSubstr(",copy,"));
+}
+
+TEST(Attribution, GoesOnAfterAScheduleWithoutRows) {
+  const TempDir dir;
+  const std::string file = dir.path("t.h5");
+  write_traced(file, {"never run"});
+  const Outcome text = longhaul_run({"trace", "attribution", file});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, ContainsRegex("busy +40.00 +66.7"));
+  EXPECT_THAT(text.out, Not(HasSubstr("never run")));
+  const nlohmann::json schedules =
+      longhaul_run({"trace", "attribution", file, "--json"}).json()["schedules"];
+  ASSERT_EQ(schedules.size(), 2U);
+  EXPECT_EQ(schedules[0]["schedule"], "never run");
+  EXPECT_TRUE(schedules[0]["predicted"].is_null());
+  EXPECT_EQ(schedules[1]["predicted"]["busy_ns"], 40e6);
 }
 
 TEST(Attribution, OfAScheduleSaysNothingOfTasks) {
