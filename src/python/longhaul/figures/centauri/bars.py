@@ -35,6 +35,7 @@ def _panel(axes, table, group, value, bars):
     groups = list(dict.fromkeys(table[group]))
     shown = list(dict.fromkeys(table[bars]))
     step = 0.84 / len(shown)
+    size = 6 if len(shown) * len(groups) <= 24 else 4.6  # labels stand beside each other
     for place, own in enumerate(groups):
         for index, each in enumerate(shown):
             found = table[(table[group] == own) & (table[bars] == each)]
@@ -44,7 +45,7 @@ def _panel(axes, table, group, value, bars):
             axes.bar(x, height, step * 0.94, color=OVERLAPS.get(each, "#b08fc7"),
                      edgecolor="black", linewidth=0.4,
                      hatch=None if found["fits"].iloc[0] else "////")
-            axes.annotate(f"{height:.2f}", (x, height), xytext=(0, 2), fontsize=6, ha="center",
+            axes.annotate(f"{height:.2f}", (x, height), xytext=(0, 2), fontsize=size, ha="center",
                           va="bottom", rotation=90, textcoords="offset points")
     axes.set_xticks(range(len(groups)), [str(own) for own in groups])
     axes.tick_params(axis="x", length=0)

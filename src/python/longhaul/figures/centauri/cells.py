@@ -85,6 +85,13 @@ def by_option(cells, options_of, overlaps):
     return numbers(asked, overlaps)
 
 
+def ours(table):
+    """The row that verdicts take for Centauri: by simulation, or where that was not asked for by
+    the paper's rules; None: neither."""
+    return next((one for one in ("centauri", "centauri-rules") if one in set(table["overlap"])),
+                None)
+
+
 def speedups(table, overlap, over, keys):
     """makespan of `over` over that of `overlap`, by cell; of rows that fit alone, where any do."""
     by = table[table["fits"] | ~table["fits"].any()].pivot_table(

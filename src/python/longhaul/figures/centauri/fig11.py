@@ -56,19 +56,20 @@ def verdicts(table):
 
 def together(table):
     """How many microbatches pass together in TP4+PP3+DP4: few at BS 4, more at small batches."""
-    own = table[(table["overlap"] == "centauri") & (table["division"] == "TP4+PP3+DP4")]
+    ours = cells.ours(table)
+    own = table[(table["overlap"] == ours) & (table["division"] == "TP4+PP3+DP4")]
     if own.empty:
         return []
     stages, wanted = DIVISIONS["TP4+PP3+DP4"][1], int(claims.value("centauri-together"))
     chosen = {row.batch: groups_of(row.decided, stages) for row in own.itertuples()}
     agree = sum(set(groups) == {stages if batch == max(BATCHES) else wanted}
                 for batch, groups in chosen.items())
-    gains = cells.speedups(table, "centauri", "megatron", ("division", "batch"))
+    gains = cells.speedups(table, ours, "megatron", ("division", "batch"))
     return [claims.judge(
         "centauri-together", claims.by_count(agree, len(chosen)),
         "forward and backward " + ", ".join(f"{forward} and {backward} at batch {batch}"
                                             for batch, (forward, backward) in chosen.items()),
-        f"As simulation chooses; centauri gains {claims.spread(gains, '.3f')} over megatron.")]
+        f"{ours} gains {claims.spread(gains, '.3f')} over megatron.")]
 
 
 def groups_of(decided, stages):

@@ -22,13 +22,13 @@ def draw(options):
 
 
 def verdicts(table):
-    ours = "centauri" if "centauri" in set(table["overlap"]) else "fsdp2"
+    ours = cells.ours(table) or "fsdp2"
     gains = {cluster: cells.speedups(table[table["cluster"] == cluster], ours, "serial", ["gpus"])
              for cluster in fig13.LINES}
     theirs = cells.speedups(table[table["cluster"] == "B"], "zero3", "serial", ["gpus"])
     said = (f"{ours} over serial on A {claims.spread(gains['A'])}, on B "
             f"{claims.spread(gains['B'])}; zero3 on B {claims.spread(theirs)}")
-    if ours != "centauri":
+    if ours == "fsdp2":
         return [claims.judge("centauri-scale-hybrid", claims.NOT_JUDGED, said,
                              "This build has no row centauri.")]
     twice = (gains["B"] - 1) >= 2 * (theirs - 1)

@@ -85,9 +85,9 @@ def figure_of(table, own):
     axes.invert_yaxis()
     axes.set_ylim(len(table) - 0.35, -0.5)
     axes.set_xlabel("ms")
-    figure.suptitle(f"Gathering the weights of {own['beside']}, LLaMA small, FSDP16 on cluster A, "
-                    "batch 2 (costs simulated, sums composed)", x=0.02, y=0.98, ha="left",
-                    fontsize=11, fontweight="bold")
+    figure.suptitle(f"Weights of {own['beside']} of LLaMA small, FSDP16, batch 2: gathers simulated, "
+                    "exposure composed", x=0.02, y=0.98, ha="left", fontsize=10.5,
+                    fontweight="bold")
     figure.legend(loc="lower center", ncols=4, frameon=False)
     figure.subplots_adjust(left=0.2, right=0.98, top=0.92, bottom=0.21)
     return figure
