@@ -115,6 +115,11 @@ TEST(SimulateFolded, LooksAtTheMessagesOfOtherAlgorithms) {
   const auto folded = folded_alone(plan);
   ASSERT_TRUE(folded);
   expect_same_times(plan, *folded);
+  IterationPlan uneven = plan;  // one member has a byte more than the others
+  for (collective::Communication& each : uneven.stages[DeviceId{0}].communications)
+    if (each.members == collective::Members::shard)
+      each.size = Bytes{each.size.count() / scenario.parallel.shard * scenario.parallel.shard + 1};
+  EXPECT_FALSE(folded_alone(uneven));
   for (collective::Communication& each : plan.stages[DeviceId{0}].communications)
     each.algorithm = plan::CollectiveAlgorithm::tree;
   const auto whole = simulate_iteration(plan);
