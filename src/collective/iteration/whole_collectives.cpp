@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "collective/iteration/iteration_lowering.hpp"
@@ -76,10 +77,17 @@ public:
   void fill() override {
     made_.plan.collectives.resize(collectives_.size());
     std::vector<Duration> times;
-    std::vector<std::vector<ResourceId>> held;
+    std::vector<std::uint32_t> held;  // by collective: which of lists_
+    std::map<std::vector<Rank>, std::uint32_t> of_ring;
     for (const plan::Collective& each : collectives_) {
       times.push_back(alone_(each));
-      held.push_back(network_.held_between(pairs_of(each)));
+      if (each.algorithm != plan::CollectiveAlgorithm::ring) {
+        held.push_back(list_of(each));
+        continue;
+      }
+      const auto [known, is_new] = of_ring.try_emplace(each.members, 0);
+      if (is_new) known->second = list_of(each);
+      held.push_back(known->second);
     }
     for (const Rank rank : ids<Rank>(static_cast<int>(parts_.size()))) {
       for (const Part& part : parts_[index(rank)]) {
@@ -89,7 +97,7 @@ public:
         op.collective = collective.kind;
         op.peer = collective.members.front();
         op.match = part.collective;
-        op.resources = network_.all_of(held[part.collective], rank);
+        op.resources = resources_of(rank, part.queue, held[part.collective]);
         op.duration = times[part.collective];
         op.size = collective.size;
         for (const OpId before : part.gates) made_.plan.add_after(op, before);
@@ -123,6 +131,21 @@ private:
     return OpId{static_cast<std::uint32_t>(first + part.position)};
   }
 
+  std::uint32_t list_of(const plan::Collective& collective) {
+    std::vector<ResourceId> held = network_.held_between(pairs_of(collective));
+    const auto [known, is_new] =
+        number_of_.try_emplace(std::move(held), static_cast<std::uint32_t>(lists_.size()));
+    if (is_new) lists_.push_back(&known->first);
+    return known->second;
+  }
+
+  /// Of a lane, one set for all collectives that hold the same.
+  ResourceSetId resources_of(Rank rank, int queue, std::uint32_t list) {
+    const auto [known, is_new] = sets_.try_emplace({rank, queue, list}, ResourceSetId{});
+    if (is_new) known->second = network_.all_of(*lists_[list], rank);
+    return known->second;
+  }
+
   /// Who sends to whom.
   [[nodiscard]] std::vector<plan::RankPair> pairs_of(const plan::Collective& collective) const {
     std::vector<plan::RankPair> pairs;
@@ -146,8 +169,11 @@ private:
   LoweredIteration& made_;
   plan::Network network_;
   std::vector<plan::Collective> collectives_;
-  std::vector<std::map<int, QueueLane>> lanes_;  ///< by rank and queue
-  std::vector<std::vector<Part>> parts_;         ///< by rank and communication
+  std::vector<std::map<int, QueueLane>> lanes_;                 ///< by rank and queue
+  std::vector<std::vector<Part>> parts_;                        ///< by rank and communication
+  std::map<std::vector<ResourceId>, std::uint32_t> number_of_;  ///< lists of what is held
+  std::vector<const std::vector<ResourceId>*> lists_;           ///< by number
+  std::map<std::tuple<Rank, int, std::uint32_t>, ResourceSetId> sets_;
 };
 
 }  // namespace
