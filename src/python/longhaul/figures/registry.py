@@ -93,7 +93,7 @@ LISTED = (
     "runs.train_methods",
     "runs.train_blocks",
     "runs.train_ddp",
-    "runs.train_pipeline",
+    "stella.train_pipeline",
     "centauri.measured",
     "runs.profile_to_schedule",
     "runs.loss",
