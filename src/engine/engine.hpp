@@ -16,6 +16,7 @@ namespace longhaul::engine {
 
 struct EngineParts;
 struct PlayedOps;
+class StreamControl;
 
 /// The result of one iteration on one rank. Times are stamps of this host's clock, of this rank's
 /// ops alone.
@@ -58,9 +59,9 @@ public:
   /// iteration is over. Each iteration is handed over when this rank's ops of it are, in order,
   /// with times that are stamps as of run(); checks and costs are those since the one before.
   /// `first` numbers the first iteration, for payloads and weather. Without EngineOptions::streams
-  /// the first call makes what it needs.
+  /// the first call makes what it needs. `control`: changes the stream while it runs.
   void run_stream(const plan::Stream& stream, int first, const StreamSink& sink,
-                  const PlayedWeather& weather = {});
+                  const PlayedWeather& weather = {}, StreamControl* control = nullptr);
   /// Iterations of a stream that were in memory at a time.
   [[nodiscard]] std::size_t most_live_iterations() const;
 

@@ -26,7 +26,7 @@ std::size_t Engine::most_live_iterations() const {
 }
 
 void Engine::run_stream(const plan::Stream& stream, int first, const StreamSink& sink,
-                        const PlayedWeather& weather) {
+                        const PlayedWeather& weather, StreamControl* control) {
   if (const auto why = plan::why_unsound(plan_, stream)) fail("{}", why->reason);
   if (stream.iterations > 1 && !plan_.stepped.empty())
     fail("the plan of {} has collectives (ranks do not play streams of them yet). Simulate it.",
@@ -42,14 +42,15 @@ void Engine::run_stream(const plan::Stream& stream, int first, const StreamSink&
     parts_->state.fault_op =
         find_fault_op(options_.fault, plan_, ranks_.self(), options_.fault->iteration);
   IterationResult last;  // waits for verdicts on payloads that are compared late
-  parts_->player->prepare(stream, first, weather, [&](int iteration, PlayedOps ops) {
+  const auto take = [&](int iteration, PlayedOps ops) {
     ranks_.host_ranks().mine().iteration = first + iteration + 1;
     IterationResult result = result_of(first + iteration, std::move(ops));
     if (iteration + 1 == stream.iterations)
       last = std::move(result);
     else
       sink(result);
-  });
+  };
+  parts_->player->prepare(stream, first, weather, take, control);
   report_failures([&] {
     comm::RankStatus& slot = ranks_.host_ranks().mine();
     slot.phase = comm::Phase::barrier;

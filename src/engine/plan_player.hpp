@@ -17,6 +17,7 @@
 namespace longhaul::engine {
 
 struct EngineState;
+class StreamControl;
 
 /// This rank's ops of an iteration, all of which are over.
 struct PlayedOps {
@@ -33,8 +34,9 @@ class PlanPlayer : public Arbiter {
 public:
   using Sink = std::function<void(int iteration, PlayedOps ops)>;
   /// Before the ranks meet for it. Iterations count from `first` for payloads and weather.
+  /// `control` may be nullptr.
   virtual void prepare(const plan::Stream& stream, int first, const PlayedWeather& weather,
-                       Sink sink) = 0;
+                       Sink sink, StreamControl* control) = 0;
   /// After they have met.
   virtual void begin(TimePoint at) = 0;
   [[nodiscard]] virtual bool done() const = 0;

@@ -35,6 +35,8 @@ public:
   /// Tag of the barrier of the members of collective `number`; 0 is all ranks at the start of an
   /// iteration, 1 at its end.
   [[nodiscard]] int barrier(std::uint32_t number) const { return tag(3, number); }
+  /// Tag of what a StreamControl says: plans that have one have no collectives.
+  [[nodiscard]] int control() const { return barrier(2); }
   /// Words on leases, to the home and from it: tags of their own, for their receives are posted
   /// ahead.
   [[nodiscard]] LeaseWords::Tags leases() const {

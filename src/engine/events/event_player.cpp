@@ -39,8 +39,10 @@ EventPlayer::EventPlayer(EngineState& state, Device& device)
 }
 
 void EventPlayer::prepare(const plan::Stream& stream, int first, const PlayedWeather& weather,
-                          Sink sink) {
+                          Sink sink, StreamControl* control) {
   stream_ = stream;
+  control_.reset();
+  if (control != nullptr) control_.emplace(state_, *control);
   first_iteration_ = first;
   weather_ = weather;
   sink_ = std::move(sink);
@@ -81,13 +83,14 @@ void EventPlayer::begin(TimePoint at) {
     from->over = false;
     receive_news(from->rank);
   }
+  if (control_) control_->begin(stream_.first, stream_.iterations);
   moves_ = true;
 }
 
 bool EventPlayer::done() const {
   if (has_sources_ && !timers_.empty()) return false;  // when nothing happens is of all ranks
   return live_.next_to_hand_over() == stream_.iterations && messages_.none() && said_over_ &&
-         news_out_.empty() && !board_.has_backlog() &&
+         news_out_.empty() && !board_.has_backlog() && (!control_ || control_->done()) &&
          std::ranges::all_of(distant_news_, [](const auto& from) { return from->over; });
 }
 
@@ -187,6 +190,7 @@ bool EventPlayer::advance_lanes(TimePoint at) {
 
 bool EventPlayer::begin_iteration(LaneState& lane) {
   if (lane.iteration + 1 >= stream_.iterations) return false;
+  if (control_ && !control_->may_begin(lane.iteration + 1)) return false;
   ++lane.iteration;
   lane.next = 0;
   return true;
@@ -269,7 +273,9 @@ PlayedOps EventPlayer::played(const std::vector<OpInstance>& ops) const {
 void EventPlayer::hand_over() {
   if (lanes_.empty()) live_.open(stream_.iterations - 1);
   while (live_.has_complete() && live_.next_to_hand_over() < stream_.iterations) {
-    if (sink_) sink_(live_.next_to_hand_over(), played(live_.complete()));
+    PlayedOps over = played(live_.complete());
+    if (control_ && !lanes_.empty()) control_->report(live_.next_to_hand_over(), over.times);
+    if (sink_) sink_(live_.next_to_hand_over(), std::move(over));
     live_.release_complete();
     const int oldest = live_.oldest();
     while (!begun_.empty() && begun_.begin()->first < oldest) begun_.erase(begun_.begin());

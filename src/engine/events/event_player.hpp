@@ -14,6 +14,7 @@
 #include "engine/events/hold_table.hpp"
 #include "engine/events/live_ops.hpp"
 #include "engine/events/op_board.hpp"
+#include "engine/events/stream_control.hpp"
 #include "engine/plan_player.hpp"
 #include "plan/asked_sources.hpp"
 #include "plan/stream_values.hpp"
@@ -33,8 +34,8 @@ public:
   /// Collective over the ranks. All outlive this.
   EventPlayer(EngineState& state, Device& device);
 
-  void prepare(const plan::Stream& stream, int first, const PlayedWeather& weather,
-               Sink sink) override;
+  void prepare(const plan::Stream& stream, int first, const PlayedWeather& weather, Sink sink,
+               StreamControl* control) override;
   void begin(TimePoint at) override;
   [[nodiscard]] bool done() const override;
   void finish() override;
@@ -189,7 +190,8 @@ private:
   EventFacts facts_;
   LiveOps live_;
   plan::Stream stream_;
-  plan::StreamValues values_;  ///< by iteration
+  plan::StreamValues values_;            ///< by iteration
+  std::optional<ControlWords> control_;  ///< where the stream has one
   int first_iteration_ = 0;
   PlayedWeather weather_;
   Sink sink_;

@@ -108,6 +108,11 @@ void EventPlayer::pass_on(OpInstance& op, Payloads::Verdict verdict) {
 
 bool EventPlayer::took(const comm::Completion& completion, TimePoint at) {
   if (has_sources_) board_.set_quiet(false);
+  if (control_ && control_->took(completion)) {
+    for (const plan::StreamSetting& setting : control_->take_settings()) values_.append(setting);
+    moves_ = true;
+    return true;
+  }
   if (const auto news = news_out_.find(completion.request); news != news_out_.end()) {
     news_out_.erase(news);
     return true;

@@ -75,6 +75,7 @@ public:
       : plan_{plan},
         options_{options_of(run)},
         ranks_{engine::WatchdogOptions{}, run.ranks_per_host},
+        control_{run.control ? run.control(ranks_.self()) : nullptr},
         late_{run.latest} {
     if (run.hop > Duration::zero())
       ranks_.carry_payloads_by(std::make_unique<comm::DelayedTransport>(
@@ -106,10 +107,13 @@ public:
     {
       const comm::VirtualTime::Member member{time, static_cast<int>(ranks_.self())};
       int next = stream.first;
-      engine_->run_stream(stream, 0, [&](const engine::IterationResult& result) {
-        EXPECT_EQ(result.iteration, next++);
-        note(result, played.iterations[static_cast<std::size_t>(result.iteration)]);
-      });
+      engine_->run_stream(
+          stream, 0,
+          [&](const engine::IterationResult& result) {
+            EXPECT_EQ(result.iteration, next++);
+            note(result, played.iterations[static_cast<std::size_t>(result.iteration)]);
+          },
+          {}, control_.get());
       EXPECT_EQ(next, stream.iterations);
     }
     if (ranks_.is_first()) played.most_live_iterations = engine_->most_live_iterations();
@@ -145,6 +149,7 @@ private:
   const Plan& plan_;
   engine::EngineOptions options_;
   engine::Ranks ranks_;
+  std::unique_ptr<engine::StreamControl> control_;
   device::TimedDevice device_;
   LateDevice late_;
   std::optional<engine::Engine> engine_;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/credit/shadow_time.hpp"
+#include "engine/events/stream_control.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
 #include "scenario/scenario.hpp"
@@ -20,6 +23,8 @@ struct VirtualRun {
   Duration credit{};             ///< what begins late stays late
   bool streams = false;          ///< the engine is made for streams
   int ranks_per_host = 0;        ///< several hosts of so many are pretended; 0: one
+  /// A StreamControl for each rank of a stream; empty: none has one.
+  std::function<std::unique_ptr<engine::StreamControl>(Rank)> control{};
   Duration latest{};  ///< ends of blocks are seen late, by a time drawn from the op's id up to this
 };
 

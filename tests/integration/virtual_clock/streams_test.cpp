@@ -1,4 +1,6 @@
 // Known times of streams on ranks, by a virtual clock.
+#include <cstring>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,6 +76,74 @@ TEST(PlayedStreams, GoOnAsIfTheyHadNotBeenCut) {
     for (std::size_t i = 0; i < replicas.plan.ops.size(); ++i)
       EXPECT_EQ(gone_on.iterations[n].times[i].end + 345ms, whole.iterations[n].times[i].end)
           << "iteration " << n << " op " << i;
+}
+
+/// After every second iteration the last rank makes F longer, by what all others say of it.
+class LengtheningControl final : public engine::StreamControl {
+public:
+  LengtheningControl(const ExchangingReplicas& replicas, int staleness)
+      : replicas_{replicas}, staleness_{staleness} {}
+
+  Rank controller() const override { return Rank{2}; }
+  std::size_t report_size() const override { return sizeof(std::int64_t); }
+  std::size_t verdict_size() const override { return sizeof(std::int64_t); }
+  bool is_due(int iteration) const override { return iteration % 2 == 1; }
+  int first_open(int iteration) const override { return iteration + 2 + 2 * staleness_; }
+
+  std::vector<std::byte> report(int iteration, const OpTimes& /*times*/) override {
+    return word_of(iteration);
+  }
+  void hear(int iteration, Rank /*from*/, std::span<const std::byte> report) override {
+    EXPECT_EQ(number_in(report), iteration);
+    heard_ += iteration;
+  }
+  std::vector<std::byte> verdict(int /*iteration*/) override { return word_of(heard_); }
+  std::optional<plan::StreamSetting> heed(int iteration,
+                                          std::span<const std::byte> verdict) override {
+    return setting(iteration, number_in(verdict));
+  }
+  [[nodiscard]] plan::StreamSetting setting(int iteration, std::int64_t heard) const {
+    return {first_open(iteration), {{replicas_.first, 10ms + heard * 1ms}}};
+  }
+
+private:
+  static std::vector<std::byte> word_of(std::int64_t number) {
+    const auto bytes = std::as_bytes(std::span{&number, 1});
+    return {bytes.begin(), bytes.end()};
+  }
+  static std::int64_t number_in(std::span<const std::byte> word) {
+    std::int64_t number = 0;
+    std::memcpy(&number, word.data(), sizeof number);
+    return number;
+  }
+  const ExchangingReplicas& replicas_;
+  int staleness_;
+  std::int64_t heard_ = 0;
+};
+
+// Times of a stream that a rank without ops changes while it runs are those of one that was given
+// the same settings from its start.
+TEST(PlayedStreams, AreChangedByARankWhileTheyRun) {
+  for (const int staleness : {0, 1}) {
+    SCOPED_TRACE(staleness);
+    ExchangingReplicas replicas{20ms, staleness, Serve::deadline};
+    replicas.plan.ranks.push_back(replicas.plan.ranks.back());
+    const LengtheningControl settings{replicas, staleness};
+    plan::Stream known{9, {}};
+    std::int64_t heard = 0;
+    for (int i = 0; i < 9; ++i) {
+      heard += 2 * i;  // of both replicas
+      if (settings.is_due(i)) known.settings.push_back(settings.setting(i, heard));
+    }
+    testing::VirtualRun run;
+    run.control = [&](Rank) { return std::make_unique<LengtheningControl>(replicas, staleness); };
+    const auto played = testing::play_stream(replicas.plan, {9, {}}, run);
+    const auto expected = testing::play_stream(replicas.plan, known, {});
+    for (std::size_t n = 0; n < 9; ++n)
+      for (std::size_t i = 0; i < replicas.plan.ops.size(); ++i)
+        EXPECT_EQ(played.iterations[n].times[i].end, expected.iterations[n].times[i].end)
+            << "iteration " << n << " op " << i;
+  }
 }
 
 // The engine plays one iteration of a plan with extras as run() does any other.
