@@ -44,6 +44,13 @@ ChunkBlocks::ChunkBlocks(const Plan& plan, const Schedule& schedule, const Scena
   }
 }
 
+void ChunkBlocks::set_batch(int sequences, double tokens) {
+  for (const auto& [number, chunk] : chunks_) {
+    chunk->set_batch(sequences);
+    chunk->set_loss_scale(static_cast<float>(1 / tokens));
+  }
+}
+
 void ChunkBlocks::begin_iteration() {
   for (const auto& [number, chunk] : chunks_) chunk->begin_iteration();
 }

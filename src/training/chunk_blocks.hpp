@@ -37,6 +37,9 @@ public:
   [[nodiscard]] Tensors& tensors() { return tensors_; }
   [[nodiscard]] const TrainingModel& model() const { return model_; }
 
+  /// Sequences of this rank's microbatches from now on, and `tokens` of an iteration of all
+  /// replicas. Of a rank that has all layers; while no microbatch is under way.
+  void set_batch(int sequences, double tokens);
   /// Gradients and losses are zero. While no block runs.
   void begin_iteration();
   /// The block's calls, with the text of `iteration`.

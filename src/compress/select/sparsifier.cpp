@@ -103,6 +103,14 @@ Sparsifier::Sparsifier(const Settings& settings, std::int64_t count, const Spars
   wanted_ = blocks_to_keep(count, settings.keep, settings.block);
 }
 
+void Sparsifier::set_keep(double keep) {
+  if (keep == settings_.keep) return;
+  settings_.keep = keep;
+  check(settings_);
+  wanted_ = blocks_to_keep(count_, keep, settings_.block);
+  state_.threshold = state_.first_threshold = 0;
+}
+
 SparseSet Sparsifier::take(std::span<float> sum) {
   return send(sum, choose({sum.data(), nullptr, static_cast<std::int64_t>(sum.size())}));
 }

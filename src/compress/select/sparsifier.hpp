@@ -37,6 +37,9 @@ public:
   /// Without feedback: nothing is kept for later.
   [[nodiscard]] SparseSet take_without_feedback(std::span<const float> gradient);
 
+  /// The share that is kept from now on. A threshold is chosen exactly again where that is another.
+  void set_keep(double keep);
+  [[nodiscard]] double keep() const { return settings_.keep; }
   [[nodiscard]] const SparsifierState& state() const { return state_; }
   /// Mean magnitude that the last call held blocks against: the threshold, or that of the least
   /// block that an exact method kept. 0 of `randomk`.

@@ -111,6 +111,13 @@ float Chunk::loss() {
   return sum;
 }
 
+void Chunk::set_batch(int sequences) {
+  LONGHAUL_ASSERT(in_flight() == 0 && sequences > 0, "{} microbatches are in flight, then of {}",
+                  in_flight(), sequences);
+  parts_->shape.batch = sequences;
+  for (const auto& layer : parts_->layers) layer->set_batch(sequences);
+}
+
 void Chunk::begin_iteration() {
   LONGHAUL_ASSERT(in_flight() == 0, "{} microbatches are in flight", in_flight());
   parts_->math.zero(all_gradients());

@@ -101,6 +101,8 @@ public:
   void set_loss_scale(float scale);
   /// Since the last begin_iteration(); waits for the device. 0 without the head.
   [[nodiscard]] float loss();
+  /// Sequences of the microbatches from now on, 1 or more. Nothing may be in flight.
+  void set_batch(int sequences);
   /// Zeroes gradients and loss. Nothing may be in flight.
   void begin_iteration();
   [[nodiscard]] std::span<const Parameter> parameters() const;

@@ -26,6 +26,10 @@ public:
   Decoder(const ModelShape& shape, int index);
   [[nodiscard]] std::vector<ParameterNeed> needs() const override;
   void bind(std::span<const Parameter> parameters) override;
+  void set_batch(int sequences) override {
+    shape_.batch = attention_.batch = sequences;
+    rows_ = static_cast<int>(shape_.tokens());
+  }
   [[nodiscard]] Buffer forward(const BlockContext& work, Buffer input, Output output) override;
   [[nodiscard]] Buffer forget(MicrobatchId microbatch) override;
   [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override;

@@ -17,6 +17,7 @@ public:
     return {{"embedding.table", rows * to_size(shape_.hidden), kWeightBound, rows}};
   }
   void bind(std::span<const Parameter> parameters) override { table_ = parameters[0]; }
+  void set_batch(int sequences) override { shape_.batch = sequences; }
 
   [[nodiscard]] Buffer forward(const BlockContext& work, Buffer /*input*/, Output output) override {
     if (output == Output::leave) return {};

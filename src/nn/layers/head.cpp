@@ -29,6 +29,10 @@ public:
     norm_ = {parameters[0].weights, parameters[0].gradient, shape_.hidden};
     output_ = {parameters[1].weights, parameters[1].gradient, shape_.hidden, shape_.vocabulary};
   }
+  void set_batch(int sequences) override {
+    shape_.batch = sequences;
+    rows_ = static_cast<int>(shape_.tokens());
+  }
   [[nodiscard]] Buffer forward(const BlockContext& work, Buffer input, Output output) override;
   [[nodiscard]] Buffer forget(MicrobatchId microbatch) override;
   [[nodiscard]] Buffer input_gradient(const BlockContext& work, Buffer gradient) override;

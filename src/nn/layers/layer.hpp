@@ -57,6 +57,8 @@ public:
   [[nodiscard]] virtual Buffer input_gradient(const BlockContext& work, Buffer gradient) = 0;
   /// W; nothing of the microbatch is kept afterwards.
   virtual void weight_gradient(const BlockContext& work) = 0;
+  /// Sequences of the microbatches from now on. While none is in flight.
+  virtual void set_batch(int sequences) = 0;
 };
 
 [[nodiscard]] std::unique_ptr<Layer> make_embedding(const ModelShape& shape);

@@ -112,7 +112,14 @@ public:
         optimizer_{step.optimizer, place.numbers, settings_.block},
         residual_(asked.feedback ? static_cast<std::size_t>(place.numbers) : 0) {}
 
+  void keep_from(int iteration, double keep) override {
+    const std::lock_guard lock{mutex_};
+    keeps_[iteration] = keep;
+    largest_keep_ = std::max(largest_keep_, keep);
+  }
+
   std::vector<std::byte> own_set(int iteration, std::span<const float> gradient) override {
+    own_.set_keep(keep_in(iteration, place_.replicas));
     if (!asked_.feedback) return encoded(own_.take_without_feedback(gradient));
     if (place_.accounts) add_up(seen_, gradient);
     take_in_what_sites_left(iteration);
@@ -122,6 +129,7 @@ public:
   std::vector<std::byte> site_set(int iteration, std::span<const SetPayload> sets) override {
     std::vector<float> rest(static_cast<std::size_t>(place_.numbers));
     compress::add_to(rest, sum_of(sets));
+    site_.set_keep(keep_in(iteration, place_.sites));
     std::vector<std::byte> payload = encoded(site_.take(rest));
     if (asked_.feedback) {
       const std::lock_guard lock{mutex_};
@@ -147,7 +155,9 @@ public:
   void finish() override { take_in_what_sites_left(std::numeric_limits<int>::max()); }
 
   void save(StateWriter& to) const override {
+    to.put(own_.keep());
     to.put(own_.state());
+    to.put(site_.keep());
     to.put(site_.state());
     save_optimizer(to, optimizer_.state());
     to.put(optimizer_.steps());
@@ -161,9 +171,8 @@ public:
     }
   }
   void load(StateReader& from) override {
-    own_ = {settings_, place_.numbers, from.take<compress::SparsifierState>()};
-    site_ = {sparse_settings(asked_, place_.sites), place_.numbers,
-             from.take<compress::SparsifierState>()};
+    load_sparsifier(own_, place_.replicas, from);
+    load_sparsifier(site_, place_.sites, from);
     compress::OptimizerState state = load_optimizer(from);
     optimizer_.restore(std::move(state), from.take<std::int64_t>(), step_.learning_rate);
     residual_ = from.take_all<float>();
@@ -180,8 +189,11 @@ public:
   /// A place of "gaps" takes 5 bytes at most, one of "coo32" 4 bytes a number.
   std::size_t largest_set() const override {
     const auto block = static_cast<std::size_t>(settings_.block);
+    const double share =
+        largest_keep_ /
+        (asked_.share == KeptShare::split ? std::min(place_.replicas, place_.sites) : 1);
     const auto kept =
-        static_cast<std::size_t>(std::max(own_.blocks_wanted(), site_.blocks_wanted())) * block;
+        static_cast<std::size_t>(blocks_to_keep(place_.numbers, share, settings_.block)) * block;
     const auto stretches =
         static_cast<std::size_t>(place_.numbers / compress::kStretch) + 1;  // of coo16
     return compress::kPayloadHeader + 4 * stretches + 9 * kept +
@@ -189,6 +201,18 @@ public:
   }
 
 private:
+  /// Of one of `sets` that make up what is kept together.
+  [[nodiscard]] double keep_in(int iteration, int sets) {
+    const std::lock_guard lock{mutex_};
+    const auto next = keeps_.upper_bound(iteration);
+    const double keep = next == keeps_.begin() ? asked_.keep : std::prev(next)->second;
+    return keep / (asked_.share == KeptShare::split ? sets : 1);
+  }
+  void load_sparsifier(compress::Sparsifier& sparsifier, int sets, StateReader& from) const {
+    compress::Settings settings = sparse_settings(asked_, sets);
+    settings.keep = from.take<double>();
+    sparsifier = {settings, place_.numbers, from.take<compress::SparsifierState>()};
+  }
   [[nodiscard]] std::vector<std::byte> encoded(const compress::SparseSet& set) const {
     return compress::encode(set, settings_.index, settings_.values);
   }
@@ -218,7 +242,9 @@ private:
   std::vector<float> residual_;
   compress::SparseSet sum_;
   std::vector<double> seen_, merged_;
-  std::mutex mutex_;                        ///< of what sites left
+  std::mutex mutex_;             ///< of what sites left, and of what is kept
+  std::map<int, double> keeps_;  ///< from an iteration on
+  double largest_keep_ = asked_.keep;
   std::map<int, std::vector<float>> left_;  ///< by the iteration that takes it in
 };
 
@@ -239,6 +265,10 @@ void check_exchange(const GradientCompression& compress) {
 std::vector<std::byte> PartMethod::answer(int /*iteration*/, std::span<const SetPayload> sets) {
   fail("{}: there is one exchange of a part (what came would be answered in a second).",
        sets.empty() ? "this rank" : sets.front().source);
+}
+void PartMethod::keep_from(int iteration, double keep) {
+  fail("{} of the numbers from iteration {} on (this method keeps what it keeps). Write every = 0.",
+       keep, iteration);
 }
 void PartMethod::save(StateWriter& /*to*/) const {
   fail("this method keeps no checkpoints. Leave --checkpoint-every out.");

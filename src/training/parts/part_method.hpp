@@ -63,6 +63,10 @@ public:
   /// the method forgets nothing.
   [[nodiscard]] virtual std::span<const double> gradients_seen() const = 0;
   [[nodiscard]] virtual std::span<const double> sums_seen() const = 0;
+
+  /// The share of the numbers that is kept from `iteration` on, which has not begun; ascending. Of
+  /// sparse methods.
+  virtual void keep_from(int iteration, double keep);
 };
 
 /// Where a part's replica stands: how many sets make up what is kept together.

@@ -84,7 +84,7 @@ void ReplicaWork::run(OpId op, int iteration, int version) {
 }
 
 void ReplicaWork::run_block(OpId op, int iteration, int version) {
-  if (op == ops_.first_block()) blocks_.begin_iteration();
+  if (op == ops_.first_block()) begin_iteration(iteration);
   const std::vector<PlannedPart>& planned = ops_.parts();
   for (std::size_t p = 0; p < planned.size(); ++p)
     if (planned[p].first_forward == op) place_weights(*parts_[p], version);
@@ -96,6 +96,24 @@ void ReplicaWork::run_block(OpId op, int iteration, int version) {
     if (planned[p].last_gradient == op) take_gradient(p, iteration);
   }
   if (op == ops_.last_block()) losses_.push_back(blocks_.loss() * settings_.loss_share);
+}
+
+void ReplicaWork::change_from(int iteration, const Change& change) {
+  for (const auto& part : parts_) part->method->keep_from(iteration, change.keep);
+  const std::lock_guard lock{mutex_};
+  changes_[iteration] = change;
+}
+
+void ReplicaWork::begin_iteration(int iteration) {
+  {
+    const std::lock_guard lock{mutex_};
+    const auto next = changes_.upper_bound(iteration);
+    if (next != changes_.begin()) {
+      const Change& change = std::prev(next)->second;
+      blocks_.set_batch(change.batch, change.tokens);
+    }
+  }
+  blocks_.begin_iteration();
 }
 
 /// Older versions are not asked for again.

@@ -70,6 +70,14 @@ public:
               nn::TensorOps& math, nn::DeviceMemory& memory, Settings settings);
 
   void run(OpId op, int iteration, int version) override;
+  /// From `iteration` on, which has not begun on this rank, in ascending order, while a stream runs
+  /// or before it: another batch, scale of losses and share of the numbers that is kept.
+  struct Change {
+    int batch = 1;
+    double tokens = 0;  ///< of an iteration, of all replicas
+    double keep = 1;
+  };
+  void change_from(int iteration, const Change& change);
   /// After the last iteration.
   void finish();
   /// Between two stretches of iterations: all that the next one depends on. Throws Error where the
@@ -135,6 +143,7 @@ private:
 
   void make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors, int replicas);
   void run_block(OpId op, int iteration, int version);
+  void begin_iteration(int iteration);
   void place_weights(Part& part, int version);
   void put_weights(Part& part, const std::vector<float>& weights);
   [[nodiscard]] bool makes_gradients(OpId op, const PlannedPart& planned) const;
@@ -173,8 +182,9 @@ private:
   std::vector<Range> ranges_;
   std::vector<double> losses_;
   std::map<int, std::vector<float>> kept_;
+  std::map<int, Change> changes_;  ///< from an iteration on
   std::atomic<bool> has_diverged_ = false;
-  std::mutex mutex_;  ///< of flights, versions and what is kept
+  std::mutex mutex_;  ///< of flights, versions, changes and what is kept
 };
 
 }  // namespace longhaul::training

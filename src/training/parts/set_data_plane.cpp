@@ -56,14 +56,15 @@ engine::Payload SetDataPlane::make(OpId send) {
   const Op& op = plan_.op(send);
   const PartOps::MessageOf* const set = work_.part_ops().message_of(send);
   if (set == nullptr) return work_.blocks().tensors().piece_of(tensor_key(op), op.piece, op.pieces);
-  ReplicaWork::Bytes bytes = work_.sent_set(set->part, set->message, next_iteration(send));
+  const int iteration = next_iteration(send);
+  ReplicaWork::Bytes bytes = work_.sent_set(set->part, set->message, iteration);
   const auto size = static_cast<std::int64_t>(bytes->size());
   ++sent_.messages;
   sent_.payload_bytes += size;
   sent_.encoded_bytes += size - static_cast<std::int64_t>(sizeof(SetEnvelope));
   if (plan_.crosses_datacenters(send)) {
     sent_.wan_payload_bytes += size;
-    sent_.wan_nominal_bytes += op.size.count();
+    sent_.wan_nominal_bytes += sizes_.size(send, iteration).count();
   }
   return {*bytes, bytes};
 }

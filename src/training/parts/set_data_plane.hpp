@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/payloads/data_plane.hpp"
+#include "plan/stream_values.hpp"
 #include "training/parts/replica_work.hpp"
 
 namespace longhaul::training {
@@ -15,10 +16,12 @@ namespace longhaul::training {
 class SetDataPlane final : public engine::DataPlane {
 public:
   /// Both outlive this.
-  SetDataPlane(const Plan& plan, ReplicaWork& work) : plan_{plan}, work_{work} {}
+  SetDataPlane(const Plan& plan, ReplicaWork& work) : plan_{plan}, work_{work}, sizes_{plan} {}
 
   /// The next run begins with this iteration.
   void begin_at(int iteration) { first_ = iteration; }
+  /// Nominal sizes from an iteration on that has not begun.
+  void change(const plan::StreamSetting& setting) { sizes_.append(setting); }
   void begin_iteration(std::uint32_t run, int iteration) override;
   [[nodiscard]] engine::Payload make(OpId send) override;
   [[nodiscard]] engine::Payload room(OpId recv) override;
@@ -50,6 +53,7 @@ private:
 
   const Plan& plan_;
   ReplicaWork& work_;
+  plan::StreamValues sizes_;
   int first_ = 0;
   std::unordered_map<OpId, int> iterations_;            ///< the next one of a send or receive
   std::unordered_map<OpId, std::vector<int>> awaited_;  ///< iterations of which room was asked for

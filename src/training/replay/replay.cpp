@@ -35,6 +35,14 @@ void check_replay(const ReplayInput& input) {
   check(input.step);
   if (input.rank > 0 && input.staleness > 0)
     fail("staleness is {} (factors are of the sum that waits). Give 0.", input.staleness);
+  for (const ReplayChange& change : input.changes)
+    if (change.batches.size() != input.batches.size() || !is_kept_share(change.keep) ||
+        !(change.targets > 0) || input.rank > 0 || input.local)
+      fail(
+          "from iteration {} on {} batches, {} of the numbers, {} targets (as in the rest of the "
+          "run "
+          "are {} batches). Give what a run can change to.",
+          change.from, change.batches.size(), change.keep, change.targets, input.batches.size());
   if (!input.local) return;
   const ReplayLocalSteps& local = *input.local;
   if (local.fragments < 1 || input.microbatches % local.fragments != 0 || local.overlap < 0 ||
@@ -86,6 +94,7 @@ private:
   void update(int iteration, int part, std::span<float> weights);
   [[nodiscard]] std::vector<std::vector<float>> residuals() const;
   void add_low_rank(const ReplayPart& part);
+  void change_to(int iteration);
 
   nn::TensorOps& math_;
   const ReplayInput& input_;
@@ -147,6 +156,7 @@ Replayed ReplayRun::run() {
   Replayed found;
   for (int iteration = 0; iteration < input_.iterations; ++iteration) {
     double loss = 0;
+    change_to(iteration);
     for (const ReplicaId replica : ids<ReplicaId>(replicas()))
       loss += static_cast<double>(gradients_of(iteration, replica, gradients_[index(replica)]));
     found.loss.push_back(loss);
@@ -163,6 +173,17 @@ Replayed ReplayRun::run() {
   if (input_.rank > 0 || (input_.compress.feedback && is_sparse(input_.compress.method)))
     found.lost_relative = mass_.lost(found.residuals);
   return found;
+}
+
+void ReplayRun::change_to(int iteration) {
+  for (const ReplayChange& change : input_.changes) {
+    if (change.from != iteration) continue;
+    for (std::size_t r = 0; r < models_.size(); ++r) {
+      models_[r]->set_batch(change.batches[r]);
+      models_[r]->set_loss_scale(static_cast<float>(1.0 / change.targets));
+    }
+    for (ReplayExchange& exchange : exchanges_) exchange.set_keep(change.keep);
+  }
 }
 
 /// The loss of a replica, and its gradients: microbatch by microbatch, F and then B.

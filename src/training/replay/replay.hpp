@@ -30,6 +30,14 @@ struct ReplayLocalSteps {
   bool rounds = true;   ///< outer gradients to 4 bits
 };
 
+/// From an iteration on, batches and the share that is kept are others.
+struct ReplayChange {
+  int from = 0;
+  std::vector<int> batches;
+  double keep = 1;
+  double targets = 0;  ///< numbers that an iteration predicts
+};
+
 /// A run to be computed again: docs/training.md, "What an iteration computes".
 struct ReplayInput {
   nn::ModelShape shape;              ///< its batch is ignored: see `batches`
@@ -46,6 +54,7 @@ struct ReplayInput {
   int staleness = 0;   ///< iterations that what a site leaves waits for
   double targets = 0;  ///< numbers that an iteration predicts; 0: all its tokens
   int iterations = 0;
+  std::vector<ReplayChange> changes{};  ///< ascending; not with a rank or local steps
   /// The update (its iteration; -1: the first weights) that F of `part` used in `iteration` on
   /// `replica`; one of the last 16. Empty: iteration - 1.
   std::function<int(int iteration, ReplicaId replica, int part)> version;

@@ -63,9 +63,18 @@ ReplayChooser::ReplayChooser(const GradientCompression& compress, std::size_t co
                              std::uint64_t seed)
     : compress_{compress},
       block_{replayed_block(compress)},
+      count_{count},
       all_{replayed_blocks(count, 1, block_)},
       wanted_{replayed_blocks(count, share, block_)},
+      share_{share},
       seed_{seed} {}
+
+void ReplayChooser::set_share(double share) {
+  if (share == share_) return;
+  share_ = share;
+  wanted_ = replayed_blocks(count_, share, block_);
+  threshold_ = first_threshold_ = 0;
+}
 
 ReplaySet ReplayChooser::take(std::span<float> sum) {
   ReplaySet set{sum.size()};

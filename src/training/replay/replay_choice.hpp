@@ -31,6 +31,8 @@ public:
 
   /// What is sent of `sum`, rounded; `sum` keeps the rest. Dense methods send all.
   [[nodiscard]] ReplaySet take(std::span<float> sum);
+  /// Of the numbers, from now on; where that is another, `threshold` sorts again.
+  void set_share(double share);
   /// Mean magnitude that the next choice of `threshold` holds blocks against; 0: it sorts.
   [[nodiscard]] float threshold() const { return threshold_; }
 
@@ -41,7 +43,8 @@ private:
 
   GradientCompression compress_;
   int block_;
-  std::size_t all_, wanted_;
+  std::size_t count_, all_, wanted_;
+  double share_;
   std::uint64_t seed_, calls_ = 0;
   float threshold_ = 0, first_threshold_ = 0;
 };

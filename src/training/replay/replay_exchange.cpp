@@ -11,9 +11,8 @@ namespace {
 constexpr std::uint64_t kSeedOfReplicas = 1, kSeedOfSites = 2;
 
 /// Of the numbers of a part, kept by each of `sets` that make up what is kept together.
-double share_of_each(const GradientCompression& compress, std::size_t sets) {
-  return compress.share == KeptShare::split ? compress.keep / static_cast<double>(sets)
-                                            : compress.keep;
+double share_of_each(KeptShare share, double keep, std::size_t sets) {
+  return share == KeptShare::split ? keep / static_cast<double>(sets) : keep;
 }
 
 }  // namespace
@@ -21,10 +20,13 @@ double share_of_each(const GradientCompression& compress, std::size_t sets) {
 ReplayExchange::ReplayExchange(const GradientCompression& compress,
                                std::span<const int> site_of_replica, int part, std::size_t count,
                                int staleness)
-    : feeds_back_{compress.feedback && is_sparse(compress.method)}, staleness_{to_size(staleness)} {
+    : feeds_back_{compress.feedback && is_sparse(compress.method)},
+      share_{compress.share},
+      staleness_{to_size(staleness)} {
   const std::size_t replicas = site_of_replica.size();
   for (std::size_t replica = 0; replica < replicas; ++replica) {
-    choosers_.emplace_back(compress, count, share_of_each(compress, replicas), kSeedOfReplicas);
+    choosers_.emplace_back(compress, count, share_of_each(share_, compress.keep, replicas),
+                           kSeedOfReplicas);
     residuals_.emplace_back(count);
   }
   if (compress.exchange != SetExchange::sites || replicas < 2) return;
@@ -35,8 +37,16 @@ ReplayExchange::ReplayExchange(const GradientCompression& compress,
     sites_.emplace(site, Site{replicas_there,
                               replicas_there[to_size(part) % replicas_there.size()],
                               ReplayChooser{compress, count,
-                                            share_of_each(compress, members.size()), kSeedOfSites},
+                                            share_of_each(share_, compress.keep, members.size()),
+                                            kSeedOfSites},
                               {}});
+}
+
+void ReplayExchange::set_keep(double keep) {
+  for (ReplayChooser& chooser : choosers_)
+    chooser.set_share(share_of_each(share_, keep, choosers_.size()));
+  for (auto& [number, site] : sites_)
+    site.chooser.set_share(share_of_each(share_, keep, sites_.size()));
 }
 
 ReplaySet ReplayExchange::run(std::span<const std::span<const float>> gradients,

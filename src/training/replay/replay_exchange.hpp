@@ -25,6 +25,8 @@ public:
   ReplayExchange(const GradientCompression& compress, std::span<const int> site_of_replica,
                  int part, std::size_t count, int staleness = 0);
 
+  /// The share of the numbers that is kept from now on.
+  void set_keep(double keep);
   /// The sum that all replicas step with. `gradients` [replica][count] are finite.
   [[nodiscard]] ReplaySet run(std::span<const std::span<const float>> gradients,
                               const SentSet& sent = {});
@@ -45,6 +47,7 @@ private:
   [[nodiscard]] ReplaySet set_of_site(Site& site, std::span<const ReplaySet> sets);
 
   bool feeds_back_;
+  KeptShare share_;
   std::size_t staleness_;
   std::vector<ReplayChooser> choosers_;        ///< of each replica
   std::vector<std::vector<float>> residuals_;  ///< of each replica

@@ -50,6 +50,25 @@ TEST(Sparsifier, FeedsBackWhatItDidNotSend) {
   EXPECT_EQ(sent, wanted);
 }
 
+/// What it remembers stays; a threshold is found again by the next choice, which is exact.
+TEST(Sparsifier, KeepsAnotherShareFromNowOn) {
+  std::vector<float> gradient(200);
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    gradient[i] = static_cast<float>((i * 73) % 200 + 1);
+  for (const Method method : {Method::topk, Method::threshold}) {
+    Sparsifier sparsifier{settings(method, 0.1, 1), 200};
+    EXPECT_EQ(sparsifier.take_without_feedback(gradient).blocks.size(), 20U);
+    const float before = sparsifier.state().threshold;
+    sparsifier.set_keep(0.1);
+    EXPECT_EQ(sparsifier.state().threshold, before) << "the same is no change";
+    sparsifier.set_keep(0.25);
+    const SparseSet set = sparsifier.take_without_feedback(gradient);
+    EXPECT_EQ(set.blocks.size(), 50U);
+    EXPECT_EQ(*std::ranges::min_element(set.values), 151) << "exactly the largest";
+    EXPECT_EQ(sparsifier.state().calls, 2U);
+  }
+}
+
 TEST(Sparsifier, GivesTiesToTheLowestBlock) {
   const std::vector<float> equal(64, 1);
   EXPECT_THAT(take(settings(Method::block, 0.5, 16), equal).blocks, ElementsAre(0, 1));

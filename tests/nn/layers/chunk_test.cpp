@@ -126,6 +126,35 @@ TEST(ChunkTest, DropsWhatIsNotPassedBack) {
   }
 }
 
+/// Gradients of a chunk whose batch changes are those of one that was made with that batch.
+TEST(ChunkTest, TakesAnotherBatchBetweenIterations) {
+  ModelShape shape = tiny_model(5);
+  const auto math = make_cpu_math();
+  DeviceMemory memory{*math, 0};
+  const auto gradients = [&](Chunk& model, int batch) {
+    const auto tokens = to_size(batch * shape.sequence);
+    std::vector<std::int32_t> text(tokens);
+    for (std::size_t i = 0; i < tokens; ++i) text[i] = static_cast<std::int32_t>(i % 7);
+    model.begin_iteration();
+    model.set_tokens(MicrobatchId{0}, text);
+    model.set_targets(MicrobatchId{0}, text);
+    static_cast<void>(model.forward(MicrobatchId{0}, {}, {}));
+    static_cast<void>(model.backward(MicrobatchId{0}, {}, {}));
+    std::vector<float> all(model.all_gradients().count);
+    math->copy_out(model.all_gradients(), all);
+    all.push_back(model.loss());
+    return all;
+  };
+  shape.batch = 2;
+  Chunk changing{*math, memory, shape, {0, 5}, Recompute::off, 1};
+  for (const int batch : {2, 5, 1}) {
+    shape.batch = batch;
+    Chunk made{*math, memory, shape, {0, 5}, Recompute::off, 1};
+    changing.set_batch(batch);
+    EXPECT_EQ(gradients(changing, batch), gradients(made, batch)) << batch;
+  }
+}
+
 TEST(ChunkTest, ABlockThatFailsLeavesNothingBehind) {
   const ModelShape shape = tiny_model(5);
   const auto math = make_cpu_math();

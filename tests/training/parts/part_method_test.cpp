@@ -62,6 +62,27 @@ TEST(PartMethods, SendWhatWaitedWhenItsTurnComes) {
                                std::pair{1U, 1.2F}));
 }
 
+/// A share from an iteration on, told ahead; one that comes later is no larger than was said.
+TEST(PartMethods, KeepAnotherShareFromAnIterationOn) {
+  const std::vector<float> gradient = some_numbers(1000, 3);
+  GradientCompression compress = top(0.02, 1);
+  compress.share = KeptShare::split;
+  const auto method = make_part_method(compress, {1000, 2, 1, 0}, sgd(1));
+  const std::size_t largest = method->largest_set();
+  method->keep_from(2, 0.1);
+  method->keep_from(3, 0.002);
+  std::vector<std::size_t> kept;
+  for (int i = 0; i < 5; ++i) {
+    const auto payload = method->own_set(i, gradient);
+    EXPECT_LE(payload.size(), method->largest_set());
+    kept.push_back(compress::decode(payload, {.source = "here"}).blocks.size());
+  }
+  EXPECT_THAT(kept, ElementsAre(10, 10, 50, 1, 1)) << "a half each";
+  EXPECT_GT(method->largest_set(), largest);
+  EXPECT_THROW(make_part_method({.method = CompressMethod::none}, {8}, sgd(1))->keep_from(1, 0.5),
+               Error);
+}
+
 /// Payloads of members as the step takes them, in order.
 std::vector<SetPayload> as_sets(const std::vector<std::vector<std::byte>>& payloads) {
   std::vector<SetPayload> sets;

@@ -286,5 +286,31 @@ TEST(Replay, RefusesWhatIsNoRun) {
   refused([](ReplayInput& input) { input.step.learning_rate = 1e20F; }, "no finite number");
 }
 
+/// From an iteration on: what follows is what a run computes that was always so.
+TEST(Replay, ChangesBatchesAndShareOnTheWay) {
+  ReplayInput input = tiny_run({2, 1});
+  input.compress.method = CompressMethod::threshold;
+  input.compress.block = 4;
+  const double targets = 3.0 * tiny_shape().sequence;
+  const Replayed as_it_is = replayed(input);
+  input.changes = {{0, {2, 1}, 0.1, targets}, {3, {2, 1}, 0.1, targets}};
+  const Replayed unchanged = replayed(input);
+  EXPECT_EQ(unchanged.weights, as_it_is.weights) << "the same is no change";
+  EXPECT_EQ(unchanged.loss, as_it_is.loss);
+
+  ReplayInput always = tiny_run({1, 3});
+  always.compress = input.compress;
+  always.compress.keep = 0.3;
+  ReplayInput changed = always;
+  changed.batches = {2, 1};
+  changed.compress.keep = 0.1;
+  changed.changes = {{0, {1, 3}, 0.3, 4.0 * tiny_shape().sequence}};
+  EXPECT_EQ(replayed(changed).weights, replayed(always).weights);
+  EXPECT_EQ(replayed(changed).loss, replayed(always).loss);
+
+  changed.changes = {{2, {1}, 0.3, 8}};
+  EXPECT_THAT([&] { (void)replayed(changed); }, ThrowsMessage<Error>(HasSubstr("iteration 2 on")));
+}
+
 }  // namespace
 }  // namespace longhaul::testing
