@@ -183,6 +183,11 @@ Costs default_costs(const ConfigNode& root, const std::optional<LoadedModel>& mo
     } catch (const Error& error) {
       fail_at(model->place, "{}", error.what());
     }
+    const std::vector<Costs> of_gpus = costs_of_gpus(root, scenario);
+    if (!of_gpus.empty())
+      for (const auto times :
+           {&Costs::forward, &Costs::backward, &Costs::dgrad, &Costs::wgrad, &Costs::recompute})
+        costs.*times = of_gpus.front().*times;
   }
   if (scenario.operators.are_costs) take_operators(scenario, model.has_value(), costs);
   if (!model && !scenario.operators.are_costs) take_preset(root, scenario, costs);

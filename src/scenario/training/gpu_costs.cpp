@@ -16,9 +16,12 @@ void set_gpu_times(Costs& costs, std::size_t device, Duration whole) {
   costs.dgrad[device] = costs.backward[device] - costs.wgrad[device];
 }
 
-/// Does the scenario say itself what blocks take?
+/// Does the scenario say itself what blocks take? A [model] beside [train] preset does so where it
+/// states how fast it is computed.
 bool says_times(const ConfigNode& root) {
-  if (root.find("model") != nullptr || root.find("operator") != nullptr) return true;
+  if (root.find("operator") != nullptr) return true;
+  if (const ConfigNode* const model = root.find("model"))
+    if (model->find("achieved_flops") != nullptr || model->find("preset") != nullptr) return true;
   const ConfigNode* const costs = root.find("costs");
   if (costs == nullptr) return false;
   constexpr const char* kTimes[] = {"file",  "operators", "forward",  "backward",

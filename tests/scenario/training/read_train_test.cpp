@@ -188,6 +188,25 @@ TEST(ReadTrain, APresetSaysWhatBatchesTakeOnGpus) {
   EXPECT_EQ(gradient_numbers(scenario, first.weights[0]), 88'000'000);
 }
 
+/// Layers that are computed for real beside GPUs whose pace they keep.
+TEST(ReadTrain, TakesTimesOfGpusBesideAModelThatStatesNoRate) {
+  const std::string model =
+      "[model]\nlayers = 4\nhidden = 16\nintermediate = 32\nheads = 2\nvocabulary = 32\n"
+      "sequence_length = 8\nmicrobatch_size = 1\n";
+  const std::string preset = "preset = \"vit-b-16\"\nbatch = [30, 28, 20, 10, 40]\n";
+  const Scenario alone = parse_scenario(on_gpus(preset), "s.toml");
+  const Scenario beside = parse_scenario(on_gpus(preset, model), "s.toml");
+  ASSERT_TRUE(beside.model.has_value());
+  for (const ReplicaId replica : alone.replica_ids()) {
+    EXPECT_EQ(beside.costs_of(replica).forward, alone.costs_of(replica).forward);
+    EXPECT_EQ(beside.costs_of(replica).backward, alone.costs_of(replica).backward);
+  }
+  EXPECT_NE(beside.costs.weights, alone.costs.weights) << "sizes are the model's";
+  const Scenario stated =
+      parse_scenario(on_gpus(preset, model + "achieved_flops = 1e9\n"), "s.toml");
+  EXPECT_NE(stated.costs_of(ReplicaId{0}).forward, alone.costs_of(ReplicaId{0}).forward);
+}
+
 TEST(ReadTrain, WithoutABatchAGpuTakesItsOwn) {
   const Scenario scenario = parse_scenario(on_gpus("preset = \"vit-b-16\"\n"), "s.toml");
   EXPECT_EQ(scenario.costs_of(ReplicaId{0}).forward[0], 31'111'111ns);  // 28 / 300 s
