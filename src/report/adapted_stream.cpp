@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -74,39 +75,76 @@ void require_adaptable(const Scenario& scenario) {
 
 }  // namespace
 
+AdaptationReport adaptation_report(const planner::TuneChoice& first,
+                                   std::vector<planner::Adaptation> decisions, int iterations) {
+  AdaptationReport report;
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    const auto next =
+        std::ranges::upper_bound(decisions, iteration, {}, &planner::Adaptation::iteration);
+    const planner::TuneChoice& setting =
+        next == decisions.begin() ? first : std::prev(next)->setting;
+    const auto samples =
+        std::accumulate(setting.batch.begin(), setting.batch.end(), std::int64_t{0});
+    report.samples += samples;
+    report.effective_samples += static_cast<double>(samples) / (1 + setting.g);
+  }
+  report.decisions = std::move(decisions);
+  return report;
+}
+
 StreamTelemetry::StreamTelemetry(const Plan& plan)
     : plan_{plan}, sends_{sends_between_datacenters(plan)} {
   for (std::uint32_t i = 0; i < plan.lanes.size(); ++i)
     if (plan.lanes[i].name == "compute" && plan.lanes[i].count > 0) compute_.push_back(LaneId{i});
+  std::set<ResourceId> links;
+  for (const OpId send : sends_)
+    each_held_link(plan, send, [&](ResourceId link) { links.insert(link); });
+  links_.assign(links.begin(), links.end());
+}
+
+StreamTelemetry::OfRank StreamTelemetry::seen_by(Rank rank, const OpTimes& times) const {
+  const auto compute = std::ranges::find_if(
+      compute_, [&](LaneId id) { return plan_.lanes[index(id)].rank == rank; });
+  LONGHAUL_ASSERT(compute != compute_.end(), "rank {} has no blocks", index(rank));
+  const Lane& lane = plan_.lanes[index(*compute)];
+  OfRank seen{times[index(lane.first)].start, {}, std::vector<Duration>(links_.size())};
+  for (std::size_t op = index(lane.first); op < index(lane.first) + lane.count; ++op) {
+    seen.start = std::min(seen.start, times[op].start);
+    seen.busy += times[op].end - times[op].start;
+  }
+  for (const OpId send : sends_) {
+    if (plan_.rank_of(send) != rank) continue;
+    each_held_link(plan_, send, [&](ResourceId link) {
+      const auto place = std::ranges::lower_bound(links_, link) - links_.begin();
+      seen.held[to_size(place)] += times[index(send)].end - times[index(send)].start;
+    });
+  }
+  return seen;
+}
+
+void StreamTelemetry::add(int iteration, Rank rank, OfRank seen) {
+  std::vector<OfRank>& ranks = iterations_[iteration];
+  ranks.resize(compute_.size());
+  for (std::size_t r = 0; r < compute_.size(); ++r)
+    if (plan_.lanes[index(compute_[r])].rank == rank) ranks[r] = std::move(seen);
 }
 
 void StreamTelemetry::add(const sim::StreamedIteration& done) {
-  OfIteration& own = iterations_[done.iteration];
-  const OpTimes& times = done.results.times;
   for (const LaneId id : compute_) {
-    const Lane& lane = plan_.lanes[index(id)];
-    OfRank rank{times[index(lane.first)].start, {}};
-    for (std::size_t op = index(lane.first); op < index(lane.first) + lane.count; ++op) {
-      rank.start = std::min(rank.start, times[op].start);
-      rank.busy += times[op].end - times[op].start;
-    }
-    own.ranks.push_back(rank);
+    const Rank rank = plan_.lanes[index(id)].rank;
+    add(done.iteration, rank, seen_by(rank, done.results.times));
   }
-  for (const OpId send : sends_)
-    each_held_link(plan_, send, [&](ResourceId link) {
-      own.held[link] += times[index(send)].end - times[index(send)].start;
-    });
 }
 
 std::vector<planner::RankTelemetry> StreamTelemetry::of(int first, int last,
                                                         const std::vector<int>& batch) const {
   std::vector<planner::RankTelemetry> ranks;
-  const OfIteration& begin = iterations_.at(first);
-  const OfIteration& end = iterations_.at(last);
-  for (std::size_t r = 0; r < begin.ranks.size(); ++r) {
+  const std::vector<OfRank>& begin = iterations_.at(first);
+  const std::vector<OfRank>& end = iterations_.at(last);
+  for (std::size_t r = 0; r < begin.size(); ++r) {
     Duration busy{};
-    for (int i = first; i < last; ++i) busy += iterations_.at(i).ranks[r].busy;
-    const double period = in_seconds(end.ranks[r].start - begin.ranks[r].start);
+    for (int i = first; i < last; ++i) busy += iterations_.at(i)[r].busy;
+    const double period = in_seconds(end[r].start - begin[r].start);
     ranks.push_back({batch[r], in_seconds(busy) / (last - first),
                      std::max(0.0, 1 - in_seconds(busy) / period)});
   }
@@ -114,12 +152,11 @@ std::vector<planner::RankTelemetry> StreamTelemetry::of(int first, int last,
 }
 
 Duration StreamTelemetry::longest_hold(int first, int last) const {
-  std::map<ResourceId, Duration> held;
+  std::vector<Duration> held(links_.size());
   for (int i = first; i < last; ++i)
-    for (const auto& [link, time] : iterations_.at(i).held) held[link] += time;
-  Duration longest{};
-  for (const auto& [link, time] : held) longest = std::max(longest, time);
-  return longest / (last - first);
+    for (const OfRank& rank : iterations_.at(i))
+      for (std::size_t link = 0; link < held.size(); ++link) held[link] += rank.held[link];
+  return held.empty() ? Duration::zero() : std::ranges::max(held) / (last - first);
 }
 
 void StreamTelemetry::forget_before(int iteration) {
@@ -171,11 +208,22 @@ planner::TrainingController controller_of(const Scenario& scenario, const Plan& 
           planner::surrogate_for(scenario)};
 }
 
+Bandwidth bandwidth_of(const planner::TrainingController& controller, Duration held) {
+  return Bandwidth{controller.model_bits() * (1 - controller.setting().compression_rate) * 1e9 /
+                   static_cast<double>(std::max<std::int64_t>(held.count(), 1))};
+}
+
+/// What else was changed after the scenario was read stays.
 Scenario with_setting(const Scenario& scenario, const planner::TuneChoice& setting) {
   std::vector<std::string> set = scenario::stored_options(scenario.text).set;
   set.push_back(fmt::format("train.batch=[{}]", fmt::join(setting.batch, ", ")));
-  set.push_back(fmt::format("train.compress.keep={}", 1 - setting.compression_rate));
-  return scenario::parse_scenario(scenario.text, scenario.name, set);
+  const Scenario read = scenario::parse_scenario(scenario.text, scenario.name, set);
+  Scenario changed = scenario;
+  changed.costs = read.costs;
+  changed.replica_costs = read.replica_costs;
+  changed.train.batch = setting.batch;
+  changed.train.compress.keep = 1 - setting.compression_rate;
+  return changed;
 }
 
 nlohmann::ordered_json adaptation_json(const AdaptationReport& adaptation) {

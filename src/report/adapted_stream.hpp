@@ -22,12 +22,29 @@ struct AdaptationReport {
   double effective_samples = 0;  ///< each iteration's over 1 + g: what they bring nearer to a loss
 };
 
+/// `first`: the setting that the stream begins with.
+[[nodiscard]] AdaptationReport adaptation_report(const planner::TuneChoice& first,
+                                                 std::vector<planner::Adaptation> decisions,
+                                                 int iterations);
+
 /// Times of iterations of a stream as its ranks know them: blocks, and messages between
 /// datacenters.
 class StreamTelemetry {
 public:
+  /// What one rank that trains knows of one iteration.
+  struct OfRank {
+    Duration start{}, busy{};    ///< of its blocks: of the first, by its clock; of all together
+    std::vector<Duration> held;  ///< by links(): by its messages
+  };
+
   explicit StreamTelemetry(const Plan& plan);
+  /// Of a rank that has ops.
+  [[nodiscard]] OfRank seen_by(Rank rank, const OpTimes& times) const;
+  /// Ranks in any order, each of them in order of iteration.
+  void add(int iteration, Rank rank, OfRank seen);
   void add(const sim::StreamedIteration& done);
+  /// Between datacenters, that messages hold.
+  [[nodiscard]] const std::vector<ResourceId>& links() const { return links_; }
   /// Of iterations `first` to `last` - 1, up to the first block of `last`. `batch`: of each
   /// replica.
   [[nodiscard]] std::vector<planner::RankTelemetry> of(int first, int last,
@@ -37,17 +54,11 @@ public:
   void forget_before(int iteration);
 
 private:
-  struct OfRank {
-    Duration start{}, busy{};
-  };
-  struct OfIteration {
-    std::vector<OfRank> ranks;
-    std::map<ResourceId, Duration> held;
-  };
   const Plan& plan_;
-  std::vector<LaneId> compute_;  ///< of each replica
-  std::vector<OpId> sends_;      ///< between datacenters
-  std::map<int, OfIteration> iterations_;
+  std::vector<LaneId> compute_;                    ///< of each replica, in their order
+  std::vector<ResourceId> links_;                  ///< ascending
+  std::vector<OpId> sends_;                        ///< between datacenters
+  std::map<int, std::vector<OfRank>> iterations_;  ///< of each replica
 };
 
 /// Bytes that an iteration would send uncompressed over the link between datacenters that its
@@ -63,7 +74,10 @@ private:
 /// nothing can be adapted: no sparse method, sizes or times of blocks that are given, no link.
 [[nodiscard]] planner::TrainingController controller_of(const Scenario& scenario, const Plan& plan);
 
-/// The scenario with other batches and another rate.
+/// What a link between datacenters passed in the time that an iteration's messages held it.
+[[nodiscard]] Bandwidth bandwidth_of(const planner::TrainingController& controller, Duration held);
+
+/// The scenario with other batches, and times of blocks that follow them, and another rate.
 [[nodiscard]] Scenario with_setting(const Scenario& scenario, const planner::TuneChoice& setting);
 
 /// [{"iteration", "bandwidth_bits_per_second", "batch", "compression_rate", "reason"}]

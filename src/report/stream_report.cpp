@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -89,7 +89,7 @@ public:
         first_{plan},
         controller_{controller_of(scenario, plan)},
         telemetry_{plan},
-        settings_{{0, controller_.setting()}} {}
+        first_setting_{controller_.setting()} {}
 
   /// The setting that follows from the iterations up to this one, if one is due.
   std::optional<plan::StreamSetting> steer(const sim::StreamedIteration& done) {
@@ -100,13 +100,11 @@ public:
     const std::optional<int> first = controller_.window(done.iteration);
     if (!first || from >= iterations_) return std::nullopt;
     const planner::TuneChoice before = controller_.setting();
-    const Duration held = telemetry_.longest_hold(*first, done.iteration);
-    const Bandwidth measured{controller_.model_bits() * (1 - before.compression_rate) * 1e9 /
-                             static_cast<double>(std::max<std::int64_t>(held.count(), 1))};
+    const Bandwidth measured =
+        bandwidth_of(controller_, telemetry_.longest_hold(*first, done.iteration));
     const planner::Adaptation made = controller_.decide(
         done.iteration, telemetry_.of(*first, done.iteration, before.batch), measured);
     decisions_.push_back(made);
-    settings_[made.iteration] = made.setting;
     Plan next =
         planner::lower_reported(schedule_, with_setting(scenario_, made.setting), arrangement_)
             .plan;
@@ -117,15 +115,7 @@ public:
   }
 
   [[nodiscard]] AdaptationReport report() const {
-    AdaptationReport report{decisions_, 0, 0};
-    for (int iteration = 0; iteration < iterations_; ++iteration) {
-      const planner::TuneChoice& setting = std::prev(settings_.upper_bound(iteration))->second;
-      const auto samples =
-          std::accumulate(setting.batch.begin(), setting.batch.end(), std::int64_t{0});
-      report.samples += samples;
-      report.effective_samples += static_cast<double>(samples) / (1 + setting.g);
-    }
-    return report;
+    return adaptation_report(first_setting_, decisions_, iterations_);
   }
 
 private:
@@ -137,12 +127,13 @@ private:
   std::optional<Plan> last_;
   planner::TrainingController controller_;
   StreamTelemetry telemetry_;
-  std::map<int, planner::TuneChoice> settings_;  ///< from an iteration on
+  planner::TuneChoice first_setting_;
   std::vector<planner::Adaptation> decisions_;
 };
 
-StreamReport steered_report(const Plan& plan, const Scenario& scenario, int iterations,
+StreamReport steered_report(const Plan& plan, const Scenario& scenario, const plan::Stream& stream,
                             const sim::StreamSteering& steering) {
+  const int iterations = stream.iterations;
   StreamReport report;
   report.schedule = plan.schedule;
   report.wan_bytes = busiest_way(plan);
@@ -154,7 +145,7 @@ StreamReport steered_report(const Plan& plan, const Scenario& scenario, int iter
     if (done.iteration >= iterations / 2 && done.iteration <= iterations - 3) fresh.add(done);
     return steering(done);
   };
-  sim::simulate_steered_stream(plan, {iterations, {}}, take, at);
+  sim::simulate_steered_stream(plan, stream, take, at);
   fresh.tell(report);
   if (iterations > 1) {
     const int from = std::min(iterations / 2, iterations - 2);
@@ -179,8 +170,10 @@ Bytes busiest_way(const Plan& plan) {
   return most;
 }
 
-StreamReport stream_report(const Plan& plan, const Scenario& scenario, int iterations) {
-  return steered_report(plan, scenario, iterations, [](const auto&) { return std::nullopt; });
+StreamReport stream_report(const Plan& plan, const Scenario& scenario, int iterations,
+                           std::vector<plan::StreamSetting> settings) {
+  return steered_report(plan, scenario, {iterations, std::move(settings)},
+                        [](const auto&) { return std::nullopt; });
 }
 
 StreamReport adapted_stream(const Schedule& schedule, const Scenario& scenario,
@@ -188,7 +181,7 @@ StreamReport adapted_stream(const Schedule& schedule, const Scenario& scenario,
   Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
   AdaptingStream stream{schedule, scenario, arrangement, iterations, plan};
   StreamReport report =
-      steered_report(plan, scenario, iterations,
+      steered_report(plan, scenario, {iterations, {}},
                      [&](const sim::StreamedIteration& done) { return stream.steer(done); });
   report.adaptation = stream.report();
   return report;

@@ -34,8 +34,9 @@ struct StreamReport {
 
 /// The parts that an op of the plan uses first, and the op that brings their weights up to date:
 /// the weak dependencies of blocks.
-[[nodiscard]] StreamReport stream_report(const Plan& plan, const Scenario& scenario,
-                                         int iterations);
+/// `settings`: what changes while it runs.
+[[nodiscard]] StreamReport stream_report(const Plan& plan, const Scenario& scenario, int iterations,
+                                         std::vector<plan::StreamSetting> settings = {});
 /// The same with the controller of [train.adapt] beside it, which sees the telemetry of complete
 /// iterations and changes batches and rate of later ones. Throws Error where it has nothing to
 /// adapt.

@@ -84,6 +84,23 @@ TrainingController::Belief TrainingController::estimate(
   return belief;
 }
 
+std::vector<TrainingController::Learned> TrainingController::learned() const {
+  std::vector<Learned> all;
+  for (std::size_t r = 0; r < throughput_.size(); ++r)
+    all.push_back({settings_.problem.gpus[r], throughput_[r]});
+  return all;
+}
+
+void TrainingController::resume(const Adaptation& last, std::vector<Learned> learned) {
+  for (std::size_t r = 0; r < learned.size(); ++r) {
+    settings_.problem.gpus[r] = learned[r].speed;
+    throughput_[r] = std::move(learned[r].by_batch);
+  }
+  setting_ = last.setting;
+  believed_ = last.bandwidth.bits_per_second();
+  since_ = last.iteration;
+}
+
 Adaptation TrainingController::decide(int done, std::span<const RankTelemetry> ranks,
                                       std::optional<Bandwidth> measured) {
   LONGHAUL_ASSERT(ranks.size() == settings_.problem.gpus.size(), "telemetry of {} ranks, not {}",

@@ -72,6 +72,15 @@ public:
   Adaptation decide(int done, std::span<const RankTelemetry> ranks,
                     std::optional<Bandwidth> measured = {});
 
+  /// What it has found out of a replica: its throughput, in samples/s, by batch.
+  struct Learned {
+    GpuSpeed speed;
+    std::map<int, double> by_batch;
+  };
+  [[nodiscard]] std::vector<Learned> learned() const;
+  /// As if it had made this decision, the last of those before.
+  void resume(const Adaptation& last, std::vector<Learned> learned);
+
   [[nodiscard]] const TuneChoice& setting() const { return setting_; }
   /// Of an iteration's gradients, uncompressed, over the link.
   [[nodiscard]] double model_bits() const { return 8 * settings_.problem.model_bytes; }

@@ -1,6 +1,9 @@
 #include "planner/tune/tune_problem.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "base/text_file.hpp"
 #include "scenario/training/training_presets.hpp"
 
@@ -24,7 +27,8 @@ TuneProblem tune_problem_of(const Scenario& scenario) {
   if (scenario.parallel.stages != 1)
     fail("{}: {} stages (tune is for replicas of one stage). Set parallel.stages to 1.",
          scenario.name, scenario.parallel.stages);
-  const std::vector<std::string> gpus = scenario.gpus_of_ranks();
+  std::vector<std::string> gpus = scenario.gpus_of_ranks();
+  gpus.resize(std::min(gpus.size(), to_size(scenario.training_ranks())));
   if (gpus.empty())
     fail("{}: a datacenter names no gpu (how fast are its replicas?). Give [[datacenter]] gpu.",
          scenario.name);

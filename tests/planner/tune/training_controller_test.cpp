@@ -221,6 +221,25 @@ TEST(TrainingController, KeepsTheSamplesWhereTheLinkDoesNotMatter) {
   EXPECT_GT(rates[2], rates[0]);
 }
 
+TEST(TrainingController, GoesOnAsIfItHadNotBeenCut) {
+  const Plant plant{{kFast, kSlow}, 1.5e8};
+  TrainingController whole{settings_of({kFast, kSlow}), falling_probes()};
+  Adaptation last;
+  for (const int done : {9, 19, 29}) last = whole.decide(done, plant.tell(whole.setting()));
+  TrainingController resumed{settings_of({kFast, kSlow}), falling_probes()};
+  resumed.resume(last, whole.learned());
+  EXPECT_EQ(resumed.window(39), whole.window(39));
+  for (const int done : {39, 49}) {
+    const Adaptation one = whole.decide(done, plant.tell(whole.setting()));
+    const Adaptation other = resumed.decide(done, plant.tell(resumed.setting()));
+    EXPECT_EQ(one.iteration, other.iteration);
+    EXPECT_EQ(one.bandwidth, other.bandwidth);
+    EXPECT_EQ(one.reason, other.reason);
+    EXPECT_EQ(one.setting.batch, other.setting.batch);
+    EXPECT_EQ(one.setting.compression_rate, other.setting.compression_rate);
+  }
+}
+
 TEST(TrainingController, ChangesTheRateAlone) {
   ControllerSettings settings = settings_of({kFast, kSlow});
   settings.batch = {7, 40};
