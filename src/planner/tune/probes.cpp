@@ -81,4 +81,28 @@ ProbeTable read_probes(std::string_view csv, const std::string& source) {
   return table;
 }
 
+ProbeSearch::ProbeSearch(int least, int most, std::uint64_t seed)
+    : least_{least}, most_{most}, random_{seed} {}
+
+/// Expected improvement on the least g so far, at 200 batches at most.
+ProbeSearch::Setting ProbeSearch::next() {
+  constexpr double kMostRate = 0.999;
+  constexpr int kTried = 200;
+  Setting setting{static_cast<int>(random_.between(least_, most_)), kMostRate * random_.uniform()};
+  if (probes_.size() < kFewestProbes) return setting;
+  const Surrogate surrogate{probes_};
+  const double best = std::ranges::min_element(probes_, {}, &Probe::g)->g;
+  double most = -1;
+  const int steps = std::min(kTried, most_ - least_ + 1);
+  for (int i = 0; i < steps; ++i) {
+    const int batch = least_ + static_cast<int>(std::int64_t{most_ - least_} * i / (steps - 1));
+    const double promised =
+        expected_improvement(surrogate.estimate(batch, setting.compression_rate), best);
+    if (promised <= most) continue;
+    most = promised;
+    setting.batch = batch;
+  }
+  return setting;
+}
+
 }  // namespace longhaul::planner

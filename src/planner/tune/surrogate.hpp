@@ -1,9 +1,12 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/random.hpp"
 
 namespace longhaul::planner {
 
@@ -75,6 +78,30 @@ private:
   Parameters parameters_;
   std::vector<double> factor_;
   std::vector<double> weights_;  ///< of the kernel with each probe
+};
+
+/// Which setting StellaTrain's algorithm 1 probes next: a random rate, and the batch that promises
+/// most at that rate by what is known (lines 14 and 15). The same from one seed.
+class ProbeSearch {
+public:
+  /// `least` and `most` samples of all replicas.
+  ProbeSearch(int least, int most, std::uint64_t seed);
+
+  struct Setting {
+    int batch = 0;
+    double compression_rate = 0;
+  };
+  /// The batch is a random one until three probes are known, which a surface takes.
+  [[nodiscard]] Setting next();
+  void add(double batch, double compression_rate, double g) {
+    probes_.push_back({batch, compression_rate, g});
+  }
+  [[nodiscard]] const std::vector<Probe>& probes() const { return probes_; }
+
+private:
+  int least_, most_;
+  Random random_;
+  std::vector<Probe> probes_;
 };
 
 /// How much below `best` a value is expected to be, counting 0 where it is not.

@@ -157,5 +157,41 @@ TEST(Probes, AreRefusedWithTheirLine) {
   EXPECT_THAT(probe_refusal(head + "a,1,0.5,0\n"), HasSubstr("1 probes say nothing"));
 }
 
+/// After 30 probes of a known surface the best batch of each rate is near its own.
+TEST(ProbeSearch, FindsTheBestBatchOfEachRate) {
+  const auto surface = [](double batch, double rate) {
+    const double best = 200 + 400 * rate, off = (batch - best) / 1000;
+    return 0.05 * rate + off * off;
+  };
+  const auto search_of = [&](std::uint64_t seed) {
+    ProbeSearch search{4, 1024, seed};
+    for (int i = 0; i < 30; ++i) {
+      const auto [batch, rate] = search.next();
+      EXPECT_TRUE(batch >= 4 && batch <= 1024 && rate >= 0 && rate <= 0.999);
+      search.add(batch, rate, surface(batch, rate));
+    }
+    return search;
+  };
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const ProbeSearch search = search_of(seed);
+    const Surrogate found{search.probes()};
+    for (const double rate : {0.1, 0.5, 0.9}) {
+      double best = 4;
+      for (double batch = 4; batch <= 1024; ++batch)
+        if (found.g(batch, rate) < found.g(best, rate)) best = batch;
+      EXPECT_NEAR(best, 200 + 400 * rate, 60) << "seed " << seed << ", rate " << rate;
+    }
+    double least = 1, most = 0;
+    for (const Probe& probe : search.probes()) {
+      least = std::min(least, probe.compression_rate);
+      most = std::max(most, probe.compression_rate);
+    }
+    EXPECT_LT(least, 0.2) << "rates are drawn from all";
+    EXPECT_GT(most, 0.8);
+  }
+  const ProbeSearch one = search_of(7), other = search_of(7);
+  EXPECT_EQ(one.probes().back().batch, other.probes().back().batch) << "one seed, one search";
+}
+
 }  // namespace
 }  // namespace longhaul::planner
