@@ -8,6 +8,8 @@
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/training/train_control.hpp"
+#include "harness/training/train_probes.hpp"
 #include "harness/training/train_progress.hpp"
 #include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
@@ -70,6 +72,8 @@ Scenario read_scenario(const engine::Ranks& ranks, const TrainOptions& options) 
   Scenario scenario;
   harness::collectively([&] {
     scenario = scenario::parse_scenario(text, options.scenario, options.overrides);
+    if (options.probes > 0) scenario.train.adapt.every = 0;  // probes are what it goes by
+    scenario = harness::with_controller(std::move(scenario));
     harness::check_can_train(scenario, ranks.count());
   });
   return scenario;
@@ -81,7 +85,9 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   if (!settings.target) settings.target = scenario.train.target;
   harness::TrainPlan plan{{}, options.schedule, options.data, {}, nullptr, {}};
   harness::collectively([&] {
-    plan.methods = harness::train_methods(options.methods, scenario, settings.optimizer);
+    plan.methods = harness::train_methods(settings.probes > 0 ? "stella" : options.methods,
+                                          scenario, settings.optimizer);
+    if (settings.probes > 0) harness::check_probes(scenario, settings);
     harness::check_data(options.data, scenario, settings.target);
     harness::check_exchanges(plan.methods, options.schedule);
   });
@@ -92,16 +98,18 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   plan.clock = environment.clock();
   plan.progress = kept ? &*kept : nullptr;
   std::optional<Progress> progress;
-  const std::size_t trials =
-      settings.learning_rates.size() > 1 ? settings.learning_rates.size() : 0;
-  if (ranks.is_first())
-    progress.emplace("bench_train",
-                     static_cast<int>(plan.methods.size() * (trials + settings.seeds.size())));
+  if (ranks.is_first()) progress.emplace("bench_train", harness::count_runs(plan, settings));
   int done = 0;
   plan.done = [&](const std::string& what) {
     environment.watch_load();
     if (progress) progress->update(++done, what);
   };
+  if (settings.probes > 0) {
+    harness::probe(ranks, plan, options, settings, environment);
+    if (kept) kept->forget();
+    ranks.host_ranks().mine().phase = comm::Phase::finished;
+    return ExitCode::fine;
+  }
   const harness::TrainRun result = harness::run_training(ranks, plan, settings);
   const nlohmann::json after = environment.after();
   const std::string why = harness::on_rank0(ranks.world(), [&] {

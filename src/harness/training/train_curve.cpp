@@ -20,13 +20,17 @@ namespace {
 constexpr std::size_t kMostAccounted = 10'000'000;
 constexpr Duration kJudgingPatience = std::chrono::hours{2};
 
+bool rank_trains(const TrainRank::Stretch& stretch) { return stretch.began != kNever; }
+
 /// When all ranks had the update of each iteration, since the first block; on rank 0. Stretches
 /// follow each other without a gap.
 void add_elapsed(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, Duration offset,
                  TrainCurve& curve) {
-  std::vector<std::int64_t> mine{(stretch.began + offset).count()};
+  std::vector<std::int64_t> mine;
+  if (rank_trains(stretch)) mine.push_back((stretch.began + offset).count());
   for (const TimePoint end : stretch.ends) mine.push_back((end + offset).count());
-  const auto all = gather_vectors<std::int64_t>(ranks.world(), mine);
+  auto all = gather_vectors<std::int64_t>(ranks.world(), mine);
+  std::erase_if(all, [](const auto& one) { return one.empty(); });
   if (all.empty()) return;
   const Duration before = curve.elapsed.empty() ? Duration::zero() : curve.elapsed.back();
   std::int64_t began = all.front().front();
@@ -43,7 +47,8 @@ void add_losses(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, T
   const auto all = gather_vectors<double>(ranks.world(), stretch.losses);
   for (std::size_t i = 0; i < (all.empty() ? 0 : all.front().size()); ++i) {
     double loss = 0;
-    for (const auto& one : all) loss += one[i];
+    for (const auto& one : all)
+      if (!one.empty()) loss += one[i];
     curve.losses.push_back(loss);
   }
 }
@@ -51,13 +56,13 @@ void add_losses(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, T
 /// |gradients - sent - what waits| / |gradients|, of all replicas and numbers; on rank 0.
 std::optional<double> lost_share(const engine::Ranks& ranks, const TrainRank& rank,
                                  const WholeModel& whole) {
-  const training::ReplicaWork& work = rank.work();
+  const training::ReplicaWork* const work = rank.work();
   std::vector<double> seen, sums;
   std::int64_t accounts = 1;
-  for (std::size_t p = 0; p < work.ranges().size(); ++p) {
-    const training::PartMethod& method = work.method(p);
+  for (std::size_t p = 0; work != nullptr && p < work->ranges().size(); ++p) {
+    const training::PartMethod& method = work->method(p);
     if (method.gradients_seen().empty()) accounts = 0;
-    const auto range = work.ranges()[p];
+    const auto range = work->ranges()[p];
     seen.resize(range.first + range.count);
     sums.resize(seen.size());
     for (std::size_t i = 0; i < method.gradients_seen().size(); ++i) {
@@ -83,7 +88,7 @@ std::optional<double> lost_share(const engine::Ranks& ranks, const TrainRank& ra
 
 /// Sums of the same sets in the same order leave no difference; on rank 0.
 bool replicas_are_equal(const TrainRank& rank, const WholeModel& whole) {
-  const std::vector<float> mine = rank.work().weights();
+  const std::vector<float> mine = rank.weights();
   const std::vector<float> first = whole.join<float>(mine, ReplicaId{0});
   bool equal = true;
   for (const ReplicaId replica : rank.plan().replica_ids())
@@ -113,12 +118,13 @@ void add_versions(const engine::Ranks& ranks, const TrainRank& rank,
   std::vector<std::int32_t> mine, numbers;
   for (const auto& iteration : stretch.ages)
     mine.insert(mine.end(), iteration.begin(), iteration.end());
-  for (const training::PlannedPart& part : rank.work().part_ops().parts())
-    numbers.push_back(part.trained.number);
+  if (rank.work() != nullptr)
+    for (const training::PlannedPart& part : rank.work()->part_ops().parts())
+      numbers.push_back(part.trained.number);
   const auto all = gather_vectors<std::int32_t>(ranks.world(), mine);
   const auto number_of = gather_vectors<std::int32_t>(ranks.world(), numbers);
   if (all.empty()) return;
-  for (std::size_t i = 0; i < stretch.ages.size(); ++i) {
+  for (std::size_t i = 0; i < stretch.ages.size(); ++i) {  // rank 0 trains
     auto& of_replicas = curve.versions.emplace_back();
     for (const ReplicaId replica : rank.plan().replica_ids()) {
       std::map<std::int32_t, int> parts;
@@ -214,7 +220,7 @@ public:
       const int past = keeps ? std::min(request_.iterations, first + settings_.checkpoint_every)
                              : request_.iterations;
       rank_.run(first, past, curve_.elapsed.empty() ? Duration::zero() : curve_.elapsed.back());
-      with_patience([&] { take_stretch(first); });
+      with_patience([&] { take_stretch(first, past); });
       first = past;
       if (keeps && past < request_.iterations) save(past);
     }
@@ -249,14 +255,13 @@ private:
     request_.store->save(iterations, curve_, writer.bytes());
   }
 
-  void take_stretch(int first) {
+  void take_stretch(int first, int past) {
     const TrainRank::Stretch stretch = rank_.take_stretch();
     add_elapsed(ranks_, stretch, request_.clock.offset, curve_);
     add_losses(ranks_, stretch, curve_);
     add_counts(ranks_, stretch, curve_);
     add_versions(ranks_, rank_, stretch, curve_);
     const int every = settings_.point_every;
-    const int past = first + static_cast<int>(stretch.ends.size());
     const auto judged = [&](int i) { return (i + 1) % every == 0 || i + 1 == request_.iterations; };
     const TargetKind kind = settings_.target ? settings_.target->kind : TargetKind::loss;
     for (int i = first; i < past; ++i) {
@@ -272,6 +277,8 @@ private:
 
   void finish() {
     rank_.finish();
+    if (rank_.control() != nullptr)
+      curve_.adaptation = rank_.control()->report_of(request_.iterations);
     curve_.lost_relative = lost_share(ranks_, rank_, whole_);
     curve_.fresh_share = fresh_share_of(curve_);
     const bool computes = settings_.compute == TrainCompute::real;
@@ -286,7 +293,9 @@ private:
                       (request_.iterations - 1 - half);
     if (settings_.engine.emulation == engine::Emulation::on) {
       const report::StreamReport predicted =
-          report::stream_report(rank_.plan(), rank_.scenario(), request_.iterations);
+          report::stream_report(rank_.plan(), rank_.scenario(), request_.iterations,
+                                rank_.control() != nullptr ? rank_.control()->settings()
+                                                           : std::vector<plan::StreamSetting>{});
       curve_.predicted_period = predicted.period;
       curve_.predicted_fresh_share = predicted.fresh_share;
       if (predicted.period)

@@ -9,6 +9,7 @@
 #include "engine/ranks.hpp"
 #include "harness/training/train_method.hpp"
 #include "harness/training/train_options.hpp"
+#include "report/adapted_stream.hpp"
 #include "training/data/training_data.hpp"
 
 namespace longhaul::harness {
@@ -54,6 +55,7 @@ struct TrainCurve {
   /// Of what is not replayed: do all replicas end with the same weights, bit for bit?
   std::optional<bool> replicas_equal;
   engine::Checks checks;
+  std::optional<report::AdaptationReport> adaptation;  ///< with [train.adapt]
   /// By iteration, then replica, then part: iterations between the update that F used and its own;
   /// empty where that is 1 throughout.
   std::vector<std::vector<std::vector<int>>> versions;

@@ -193,6 +193,9 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
          text);
   training::check_exchange(method.scenario.train.compress);
   finish_rival(method);
+  // There is a rate to adapt of what [train.compress] keeps alone.
+  if (method.rival || method.chooses_for_parts || !is_sparse(method.scenario.train.compress.method))
+    method.scenario.train.adapt.every = 0;
   return method;
 }
 

@@ -27,8 +27,11 @@ struct TrainMethod {
   [[nodiscard]] bool has_replay() const {
     return rival ? training::has_replay(rival->rival) : !chooses_for_parts;
   }
-  /// Can links change a bit of what is learned? Not where every F waits for the update before it.
-  [[nodiscard]] bool depends_on_links() const { return scenario.train.staleness > 0; }
+  /// Can links change a bit of what is learned? Not where every F waits for the update before it,
+  /// and no one adapts to them.
+  [[nodiscard]] bool depends_on_links() const {
+    return scenario.train.staleness > 0 || scenario.train.adapt.every > 0;
+  }
 };
 
 /// "NAME[:NUMBER][:KEY=VALUE]..", names of train_methods(); keys of rivals: train_rivals.hpp. Keys:

@@ -11,6 +11,7 @@ namespace longhaul::harness {
 namespace {
 
 constexpr int kMostIterations = 1'000'000;
+constexpr int kMostProbeRuns = 1000;  // that a file of probes may have
 
 void declare_training(Arguments& arguments, TrainOptions& options) {
   arguments.option("SCENARIO", options.scenario,
@@ -84,6 +85,15 @@ void declare(Arguments& arguments, TrainOptions& options) {
                  "go on with the run in --out: with what was finished, from the last checkpoint");
   arguments.flag("--replay", options.replay,
                  "one rank computes each run once more, by other code, and compares");
+  arguments
+      .option("--probes", options.probes,
+              "in place of curves so many probe runs of the scenario's [train] (StellaTrain, "
+              "algorithm 1): probes.csv for longhaul tune")
+      .within(0, kMostProbeRuns);
+  arguments.option("--probe-samples", options.probe_samples,
+                   "of a probe run (default: half of an epoch)");
+  arguments.option("--probe-batches", options.probe_batches,
+                   "MIN,MAX samples of an iteration of all replicas (default: 4,1024)");
   arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
       .shows_default();
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
@@ -144,6 +154,16 @@ TrainSettings settings_of(const TrainOptions& options) {
   settings.engine.credit = credit_of(options.credit);
   settings.engine.streams = true;
   settings.deadline = deadline_of(options.deadline);
+  settings.probes = options.probes;
+  settings.probe_samples = options.probe_samples;
+  if (options.probe_samples < 0)
+    fail("--probe-samples {}: none to train on. Give 1 or more.", options.probe_samples);
+  if (!options.probe_batches.empty()) {
+    const std::vector<std::string> words = words_of(options.probe_batches, ',');
+    if (words.size() != 2) fail("--probe-batches {}: two numbers, MIN,MAX.", options.probe_batches);
+    settings.probe_batches = {whole_number("--probe-batches", words[0], 1, kMostIterations),
+                              whole_number("--probe-batches", words[1], 1, kMostIterations)};
+  }
   if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
   return settings;
 }

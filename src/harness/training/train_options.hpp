@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compress/optimizer/optimizer_settings.hpp"
@@ -28,6 +30,9 @@ struct TrainOptions : SharedOptions {
   int compose = 0;
   std::string compute = "real";
   bool pace = false, replay = false;
+  int probes = 0;
+  std::int64_t probe_samples = 0;
+  std::string probe_batches;  ///< empty: see settings_of()
 };
 
 /// Real layers on real data, or their modelled times and payloads without content.
@@ -52,6 +57,9 @@ struct TrainSettings {
   bool replay = false;
   int checkpoint_every = 0;  ///< iterations between two checkpoints; 0: none are made
   engine::EngineOptions engine;
+  int probes = 0;                              ///< runs of algorithm 1; 0: none, but curves
+  std::int64_t probe_samples = 0;              ///< of each; 0: half of an epoch
+  std::pair<int, int> probe_batches{4, 1024};  ///< of all replicas; the paper's (section 4.3)
   Duration deadline{};
 };
 

@@ -39,6 +39,22 @@ std::vector<std::int64_t> counts_of(const std::vector<Duration>& times) {
   return counts;
 }
 
+report::AdaptationReport adaptation_of_state(const nlohmann::ordered_json& json) {
+  report::AdaptationReport adaptation{
+      {}, json.at("samples").get<std::int64_t>(), json.at("effective_samples").get<double>()};
+  const nlohmann::ordered_json& decisions = json.at("decisions");
+  for (const auto& made : decisions) {
+    planner::Adaptation& decision = adaptation.decisions.emplace_back();
+    made.at("iteration").get_to(decision.iteration);
+    decision.bandwidth = Bandwidth{made.at("bandwidth_bits_per_second").get<double>()};
+    made.at("batch").get_to(decision.setting.batch);
+    made.at("compression_rate").get_to(decision.setting.compression_rate);
+    decision.reason =
+        from_string<planner::AdaptationReason>(made.at("reason").get<std::string>()).value();
+  }
+  return adaptation;
+}
+
 }  // namespace
 
 nlohmann::ordered_json curve_state(const TrainCurve& curve) {
@@ -79,6 +95,10 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
   for (const TrainPoint& point : curve.points)
     json["points"].push_back(
         {point.iteration, point.elapsed.count(), point.train_loss, point.validation});
+  if (curve.adaptation)
+    json["adaptation"] = {{"decisions", report::adaptation_json(*curve.adaptation)},
+                          {"samples", curve.adaptation->samples},
+                          {"effective_samples", curve.adaptation->effective_samples}};
   return json;
 }
 
@@ -129,6 +149,7 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   for (const auto& point : points)
     curve.points.push_back({point[0].get<int>(), Duration{point[1].get<std::int64_t>()},
                             number_of(point[2]), number_of(point[3])});
+  if (json.contains("adaptation")) curve.adaptation = adaptation_of_state(json["adaptation"]);
   return curve;
 }
 

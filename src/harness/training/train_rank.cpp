@@ -46,25 +46,48 @@ Plan resized_plan(const Schedule& schedule, Scenario scenario, const TrainReques
 }  // namespace
 
 SampleOrder::SampleOrder(const Scenario& scenario)
-    : batches_(to_size(scenario.parallel.replicas), scenario.model->microbatch_size),
-      microbatches_{scenario.parallel.microbatches} {
-  if (!scenario.train.batch.empty()) batches_ = scenario.train.batch;
-  first_.push_back(0);
-  for (const int batch : batches_) first_.push_back(first_.back() + batch);
+    : microbatches_{scenario.parallel.microbatches}, stretches_{std::make_shared<Stretches>()} {
+  Stretch first{
+      std::vector<int>(to_size(scenario.parallel.replicas), scenario.model->microbatch_size), 0};
+  if (!scenario.train.batch.empty()) first.batches = scenario.train.batch;
+  stretches_->from.emplace(0, std::move(first));
+}
+
+void SampleOrder::change_from(int iteration, std::vector<int> batches) {
+  const auto& [from, last] = stretch_of(iteration);
+  const std::int64_t before =
+      last.before + last.of_microbatch() * microbatches_ * (iteration - from);
+  const std::lock_guard lock{stretches_->mutex};
+  stretches_->from[iteration] = {std::move(batches), before};
+}
+
+std::pair<int, SampleOrder::Stretch> SampleOrder::stretch_of(int iteration) const {
+  const std::lock_guard lock{stretches_->mutex};
+  return *std::prev(stretches_->from.upper_bound(iteration));
+}
+
+std::vector<int> SampleOrder::batches(int iteration) const {
+  return stretch_of(iteration).second.batches;
+}
+
+std::int64_t SampleOrder::samples(int iteration) const {
+  return stretch_of(iteration).second.of_microbatch() * microbatches_;
 }
 
 std::uint64_t SampleOrder::first(int iteration, ReplicaId replica, MicrobatchId microbatch) const {
-  const std::int64_t before = first_[index(replica)] * microbatches_;
-  return static_cast<std::uint64_t>(samples() * iteration + before +
-                                    static_cast<std::int64_t>(number(microbatch)) *
-                                        batches_[index(replica)]);
+  const auto& [from, stretch] = stretch_of(iteration);
+  std::int64_t sample =
+      stretch.before + stretch.of_microbatch() * microbatches_ * (iteration - from);
+  for (std::size_t r = 0; r < index(replica); ++r) sample += stretch.batches[r] * microbatches_;
+  return static_cast<std::uint64_t>(sample + static_cast<std::int64_t>(number(microbatch)) *
+                                                 stretch.batches[index(replica)]);
 }
 
 nn::TextSource SampleOrder::text(std::shared_ptr<const training::TrainingData> data) const {
   return [order = *this, data = std::move(data)](int iteration, ReplicaId replica,
                                                  MicrobatchId microbatch) {
     return data->samples(order.first(iteration, replica, microbatch),
-                         order.batches_[index(replica)]);
+                         order.batches(iteration)[index(replica)]);
   };
 }
 
@@ -75,8 +98,6 @@ TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
       settings_{settings},
       scenario_{scenario_of(request)},
       samples_{scenario_},
-      targets_{static_cast<double>(samples_.samples()) *
-               (request.data->facts().classes > 0 ? 1 : scenario_.model->sequence_length)},
       schedule_{planner::make_schedule(request.schedule, scenario_).schedule},
       exchanges_{request.method->rival
                      ? training::exchanges_of_rival(*request.method->rival, schedule_, scenario_)
@@ -84,6 +105,11 @@ TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
       plan_{resized_plan(schedule_, scenario_, request, exchanges_, of_parts_)},
       math_{nn::make_cpu_math()},
       memory_{*math_, 0} {
+  if (scenario_.train.adapt.every > 0)
+    control_ = std::make_unique<TrainControl>(
+        schedule_, scenario_, plan_, request.iterations, ranks.self(),
+        [this](const planner::Adaptation& made) { change(made); });
+  if (plan_.ranks[index(ranks.self())].role != RankRole::training) return;
   work_ = std::make_unique<training::ReplicaWork>(plan_, schedule_, scenario_, ranks.self(), *math_,
                                                   memory_, work_settings());
   sets_ = std::make_unique<training::SetDataPlane>(plan_, *work_);
@@ -98,7 +124,7 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
   settings.model.shape.batch = samples_.batches()[index(replica)];
   settings.model.seed = scenario_.run.seed;
   settings.model.text = samples_.text(request_.data);
-  settings.model.tokens = targets_;
+  settings.model.tokens = targets();
   const training::StepSettings step{request_.method->optimizer,
                                     static_cast<float>(request_.learning_rate)};
   settings.make_method = [compress = scenario_.train.compress, rival = request_.method->rival,
@@ -113,8 +139,8 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
   if (request_.method->rival && training::steps_locally(request_.method->rival->rival)) {
     settings.local = step;
     settings.model.tokens =
-        targets_ / static_cast<double>(samples_.samples()) * settings.model.shape.batch;
-    settings.loss_share = settings.model.tokens / targets_;
+        targets() / static_cast<double>(samples_.samples()) * settings.model.shape.batch;
+    settings.loss_share = settings.model.tokens / targets();
   }
   if (replica == ReplicaId{0}) settings.keep_every = settings_.point_every;
   settings.last = request_.iterations - 1;
@@ -123,7 +149,37 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
   return settings;
 }
 
+double TrainRank::targets(int iteration) const {
+  const int of_sample = request_.data->facts().classes > 0 ? 1 : scenario_.model->sequence_length;
+  return static_cast<double>(samples_.samples(iteration)) * of_sample;
+}
+
+/// On the engine's thread, before the iteration begins here.
+void TrainRank::change(const planner::Adaptation& made) {
+  samples_.change_from(made.iteration, made.setting.batch);
+  if (!work_) return;
+  sets_->change(control_->settings().back());
+  const ReplicaId replica = plan_.ranks[index(ranks_.self())].replica;
+  work_->change_from(made.iteration, {made.setting.batch[index(replica)], targets(made.iteration),
+                                      1 - made.setting.compression_rate});
+}
+
+void TrainRank::save(training::StateWriter& to) const {
+  if (control_) control_->save(to);
+  if (work_) work_->save(to);
+}
+
+void TrainRank::load(training::StateReader& from, int iterations) {
+  if (control_) control_->load(from);
+  if (work_) work_->load(from, iterations);
+}
+
+void TrainRank::finish() {
+  if (work_) work_->finish();
+}
+
 void TrainRank::take(const engine::IterationResult& result) {
+  if (!work_) return;
   const std::vector<training::PlannedPart>& parts = work_->part_ops().parts();
   stretch_.began = std::min(stretch_.began,
                             TimePoint{result.times[index(work_->part_ops().first_block())].start});
@@ -141,6 +197,7 @@ void TrainRank::take(const engine::IterationResult& result) {
 
 TrainRank::Stretch TrainRank::take_stretch() {
   Stretch stretch = std::exchange(stretch_, {});
+  if (!work_) return stretch;
   stretch.losses = work_->take_losses();
   stretch.kept = work_->take_kept();
   stretch.sent = sets_->take_sent();
@@ -171,11 +228,16 @@ void TrainRank::run(int first, int past, Duration age) {
   const bool plays = !weather.calm() && options.emulation == engine::Emulation::on;
   const engine::PlayedWeather played{plays ? &weather : nullptr,
                                      plays ? begin_weather(ranks_, request_.clock, age) : kNever};
-  sets_->begin_at(first);
+  if (sets_) sets_->begin_at(first);
   if (device_) device_->begin_at(first);
+  plan::Stream stream{past, {}, first};
+  if (control_) {
+    control_->begin(first);
+    stream.settings = control_->settings();
+  }
   engine->run_stream(
-      {past, {}, first}, 0, [this](const engine::IterationResult& result) { take(result); },
-      played);
+      stream, 0, [this](const engine::IterationResult& result) { take(result); }, played,
+      control_.get());
   ranks_.watchdog().watch(nullptr, {});
 }
 

@@ -2,10 +2,14 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "device/stream_device.hpp"
 #include "engine/engine.hpp"
+#include "harness/training/train_control.hpp"
 #include "harness/training/train_curve.hpp"
 #include "nn/memory.hpp"
 #include "training/parts/espresso.hpp"
@@ -15,21 +19,36 @@
 namespace longhaul::harness {
 
 /// The samples of an iteration over all replicas, in their order: of each `batches` sequences a
-/// microbatch. So what is learned from does not depend on how it is divided.
+/// microbatch. So what is learned from does not depend on how it is divided. Copies share what
+/// changes; all functions are safe to call from several threads at once.
 class SampleOrder {
 public:
   explicit SampleOrder(const Scenario& scenario);
-  [[nodiscard]] const std::vector<int>& batches() const { return batches_; }
+  /// From `iteration` on, which is after those of earlier calls.
+  void change_from(int iteration, std::vector<int> batches);
+  [[nodiscard]] std::vector<int> batches(int iteration = 0) const;
   /// Sequences of an iteration.
-  [[nodiscard]] std::int64_t samples() const { return first_.back() * microbatches_; }
+  [[nodiscard]] std::int64_t samples(int iteration = 0) const;
   [[nodiscard]] std::uint64_t first(int iteration, ReplicaId replica,
                                     MicrobatchId microbatch) const;
   [[nodiscard]] nn::TextSource text(std::shared_ptr<const training::TrainingData> data) const;
 
 private:
-  std::vector<int> batches_;
-  std::vector<std::int64_t> first_;  ///< by replica: sequences of a microbatch before it; their sum
+  struct Stretch {
+    std::vector<int> batches;
+    std::int64_t before = 0;  ///< sequences of all iterations before it
+    [[nodiscard]] std::int64_t of_microbatch() const {
+      return std::accumulate(batches.begin(), batches.end(), std::int64_t{0});
+    }
+  };
+  struct Stretches {
+    std::mutex mutex;
+    std::map<int, Stretch> from;  ///< by first iteration
+  };
+  [[nodiscard]] std::pair<int, Stretch> stretch_of(int iteration) const;
+
   int microbatches_;
+  std::shared_ptr<Stretches> stretches_;
 };
 
 /// What one rank does of a curve: its part of the stream, and what it remembers.
@@ -41,10 +60,10 @@ public:
   /// Collective: iterations `first` to `past` - 1, after all before them. The weather is then so
   /// old, as rank 0 says.
   void run(int first, int past, Duration age);
-  void save(training::StateWriter& to) const { work_->save(to); }
-  void load(training::StateReader& from, int iterations) { work_->load(from, iterations); }
+  void save(training::StateWriter& to) const;
+  void load(training::StateReader& from, int iterations);
   /// After the last one.
-  void finish() { work_->finish(); }
+  void finish();
 
   /// What this rank remembers of the iterations since the last call.
   struct Stretch {
@@ -64,11 +83,20 @@ public:
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
   [[nodiscard]] const Schedule& schedule() const { return schedule_; }
   [[nodiscard]] const Plan& plan() const { return plan_; }
-  [[nodiscard]] const training::ReplicaWork& work() const { return *work_; }
+  /// nullptr on the rank of the controller.
+  [[nodiscard]] const training::ReplicaWork* work() const { return work_.get(); }
+  /// After the last update; none on the rank of the controller.
+  [[nodiscard]] std::vector<float> weights() const {
+    return work_ ? work_->weights() : std::vector<float>{};
+  }
+  /// nullptr without [train.adapt].
+  [[nodiscard]] const TrainControl* control() const { return control_.get(); }
   [[nodiscard]] const SampleOrder& samples() const { return samples_; }
-  [[nodiscard]] double targets() const { return targets_; }
+  /// Numbers that are predicted in an iteration.
+  [[nodiscard]] double targets(int iteration = 0) const;
 
 private:
+  void change(const planner::Adaptation& made);
   void take(const engine::IterationResult& result);
   [[nodiscard]] training::ReplicaWork::Settings work_settings() const;
 
@@ -77,7 +105,6 @@ private:
   const TrainSettings& settings_;
   Scenario scenario_;
   SampleOrder samples_;
-  double targets_;  ///< numbers that are predicted in an iteration
   Schedule schedule_;
   plan::PartExchanges exchanges_;
   std::vector<CompressMethod> of_parts_;  ///< of Espresso, by part; before the plan that chooses
@@ -87,6 +114,7 @@ private:
   std::unique_ptr<training::ReplicaWork> work_;
   std::unique_ptr<training::SetDataPlane> sets_;
   std::unique_ptr<device::StreamDevice> device_;  ///< nullptr: blocks are timed
+  std::unique_ptr<TrainControl> control_;
   Stretch stretch_;
 };
 

@@ -103,6 +103,11 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["sent"] = {{"payload_bytes", curve.payload_bytes}, {"encoded_bytes", curve.encoded_bytes}};
   json["wan"] = {{"payload_bytes", curve.wan_payload_bytes},
                  {"nominal_bytes", curve.wan_nominal_bytes}};
+  if (curve.adaptation) {
+    json["samples"] = curve.adaptation->samples;
+    json["effective_samples"] = curve.adaptation->effective_samples;
+    json["adaptation"] = report::adaptation_json(*curve.adaptation);
+  }
   json["versions"] = curve.versions;
   json["mass"] = {{"lost_relative", or_nothing(curve.lost_relative)}};
   json["replay"] = ordered_json{};

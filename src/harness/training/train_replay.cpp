@@ -69,7 +69,9 @@ double apart(std::span<const float> ones, std::span<const float> others,
 }
 
 /// This rank's numbers that wait to be sent; zeros where nothing does.
-std::vector<float> residual_of(const training::ReplicaWork& work) {
+std::vector<float> residual_of(const TrainRank& rank) {
+  if (rank.work() == nullptr) return {};
+  const training::ReplicaWork& work = *rank.work();
   std::vector<float> all = work.weights();
   std::ranges::fill(all, 0.0F);
   for (std::size_t p = 0; p < work.ranges().size(); ++p)
@@ -104,6 +106,10 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
   input.staleness = rank.scenario().train.staleness;
   input.targets = rank.targets();
   input.iterations = request.iterations;
+  if (curve.adaptation)
+    for (const planner::Adaptation& made : curve.adaptation->decisions)
+      input.changes.push_back({made.iteration, made.setting.batch,
+                               1 - made.setting.compression_rate, rank.targets(made.iteration)});
   if (request.method->rival) add_rival(*request.method->rival, input);
   if (!curve.versions.empty())
     input.version = [&curve](int iteration, ReplicaId replica, int part) {
@@ -118,9 +124,9 @@ std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const Train
                                          const TrainRequest& request, const WholeModel& whole,
                                          const TrainCurve& curve) {
   const std::vector<training::ReplicaWork::Range> parts = whole.parts();
-  const std::vector<float> weights = whole.join<float>(rank.work().weights(), ReplicaId{0});
+  const std::vector<float> weights = whole.join<float>(rank.weights(), ReplicaId{0});
   std::vector<std::vector<float>> residuals;
-  const std::vector<float> mine = residual_of(rank.work());
+  const std::vector<float> mine = residual_of(rank);
   for (const ReplicaId replica : rank.plan().replica_ids())
     residuals.push_back(whole.join<float>(mine, replica));
   const std::vector<int> sites = sites_of_replicas(rank);

@@ -124,11 +124,6 @@ void check_can_train(const Scenario& scenario, int ranks) {
   if (scenario.parallel.tensor > 1)
     fail("scenario {} has {} tensor ranks (parts are of whole layers). Write tensor = 1.",
          scenario.name, scenario.parallel.tensor);
-  if (scenario.train.adapt.every > 0)
-    fail(
-        "train.adapt.every = {} (ranks have no controller yet; simulate has). Leave [train.adapt] "
-        "out, or write every = 0.",
-        scenario.train.adapt.every);
   if (scenario.ranks() != ranks)
     fail("scenario {} has {} ranks, and {} were started. Start {}: scripts/mpi -n {}.",
          scenario.name, scenario.ranks(), ranks, scenario.ranks(), scenario.ranks());
@@ -144,6 +139,11 @@ void check_data(const std::string& data, const Scenario& scenario,
 
 void check_exchanges(const std::vector<TrainMethod>& methods, const std::string& schedule) {
   for (const TrainMethod& method : methods) {
+    if (method.scenario.train.adapt.every > 0) {
+      const Schedule made = planner::make_schedule(schedule, method.scenario).schedule;
+      (void)report::controller_of(method.scenario,
+                                  plan::lower_exchanges(made, method.scenario, {}));
+    }
     if (!method.rival) continue;
     const Schedule made = planner::make_schedule(schedule, method.scenario).schedule;
     require_none(plan::why_no_exchanges(
@@ -156,6 +156,12 @@ Duration TrainRun::search_cost(const std::string& method) const {
   for (const TrainTrial& trial : trials)
     if (trial.method == method) cost += trial.took;
   return cost;
+}
+
+int count_runs(const TrainPlan& plan, const TrainSettings& settings) {
+  if (settings.probes > 0) return settings.probes + 1;
+  const std::size_t rates = settings.learning_rates.size();
+  return static_cast<int>(plan.methods.size() * ((rates > 1 ? rates : 0) + settings.seeds.size()));
 }
 
 nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario) {
@@ -178,6 +184,9 @@ nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario) {
           {"--pace", options.pace},
           {"--replay", options.replay},
           {"--credit", options.credit},
+          {"--probes", options.probes},
+          {"--probe-samples", options.probe_samples},
+          {"--probe-batches", options.probe_batches},
           {"commit", git_commit()}};
 }
 

@@ -35,7 +35,7 @@ void check_data(const std::string& data, const Scenario& scenario,
                 const std::optional<TrainingTarget>& target);
 
 /// Throws Error where a rival's parts cannot be exchanged as it says: fragments or ranks that the
-/// model's parts under that schedule do not have.
+/// model's parts under that schedule do not have; or where a controller has nothing to adapt.
 void check_exchanges(const std::vector<TrainMethod>& methods, const std::string& schedule);
 
 class TrainProgress;
@@ -53,6 +53,9 @@ struct TrainPlan {
 /// of each seed at the best of them.
 [[nodiscard]] TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan,
                                     const TrainSettings& settings);
+
+/// Trials and curves, or probe runs with what they are compared with.
+[[nodiscard]] int count_runs(const TrainPlan& plan, const TrainSettings& settings);
 
 /// All that the results depend on, for --resume.
 [[nodiscard]] nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario);

@@ -14,31 +14,34 @@ std::vector<Rank> ranks_of_replica(const Plan& plan, ReplicaId replica) {
 WholeModel::WholeModel(const comm::Communicator& world, const TrainRank& rank)
     : world_{world}, rank_{rank}, plan_{rank.plan()} {
   std::vector<HeldChunk> mine;
-  for (const auto& [chunk, numbers] : rank.work().chunks())
-    mine.push_back({number(chunk), static_cast<std::int64_t>(numbers->all_weights().count)});
+  if (rank.work() != nullptr)
+    for (const auto& [chunk, numbers] : rank.work()->chunks())
+      mine.push_back({number(chunk), static_cast<std::int64_t>(numbers->all_weights().count)});
   of_rank_ = gather_vectors<HeldChunk>(world, mine);
 }
 
-std::vector<training::ReplicaWork::Range> WholeModel::parts() const {
-  struct PartOfChunk {
-    std::int64_t number = 0, chunk = 0, first = 0, count = 0;
-  };
-  const training::ReplicaWork& work = rank_.work();
+std::vector<WholeModel::PartOfChunk> WholeModel::parts_here() const {
+  std::vector<PartOfChunk> mine;
+  const training::ReplicaWork* const work = rank_.work();
+  if (work == nullptr) return mine;
   std::map<ChunkId, std::size_t> first_of_chunk;  // among the numbers of this rank
   std::size_t before = 0;
-  for (const auto& [chunk, numbers] : work.chunks()) {
+  for (const auto& [chunk, numbers] : work->chunks()) {
     first_of_chunk[chunk] = before;
     before += numbers->all_weights().count;
   }
-  std::vector<PartOfChunk> mine;
-  for (std::size_t p = 0; p < work.ranges().size(); ++p) {
-    const plan::TrainedPart& part = work.part_ops().parts()[p].trained;
-    const auto [first, count] = work.ranges()[p];
+  for (std::size_t p = 0; p < work->ranges().size(); ++p) {
+    const plan::TrainedPart& part = work->part_ops().parts()[p].trained;
+    const auto [first, count] = work->ranges()[p];
     mine.push_back({part.number, number(part.chunk),
                     static_cast<std::int64_t>(first - first_of_chunk.at(part.chunk)),
                     static_cast<std::int64_t>(count)});
   }
-  const auto all = gather_vectors<PartOfChunk>(world_, mine);
+  return mine;
+}
+
+std::vector<training::ReplicaWork::Range> WholeModel::parts() const {
+  const auto all = gather_vectors<PartOfChunk>(world_, parts_here());
   std::vector<training::ReplicaWork::Range> parts;
   if (all.empty()) return parts;
   std::map<std::int64_t, std::int64_t> numbers_of;  // by chunk

@@ -61,6 +61,10 @@ private:
   struct HeldChunk {
     std::int64_t chunk = 0, numbers = 0;
   };
+  struct PartOfChunk {
+    std::int64_t number = 0, chunk = 0, first = 0, count = 0;
+  };
+  [[nodiscard]] std::vector<PartOfChunk> parts_here() const;
   const comm::Communicator& world_;
   const TrainRank& rank_;
   const Plan& plan_;

@@ -1,75 +1,10 @@
 // Whole runs of bench_train: numbers that other code gets too, and runs that are gone on with.
-#include "integration/runs/bench_pipeline_fixture.hpp"
+#include "integration/runs/train_runs_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr const char* kScenario = R"([scenario]
-name = "tiny training"
-[model]
-layers = 4
-hidden = 16
-intermediate = 32
-heads = 2
-vocabulary = 32
-sequence_length = 8
-microbatch_size = 2
-achieved_flops = 1e9
-[parallel]
-stages = 1
-replicas = 3
-microbatches = 2
-gradient_sync = "compressed"
-[train]
-parts = 2
-batch = [2, 1, 3]
-staleness = 1
-[train.compress]
-keep = "10%"
-block = 4
-[train.costs]
-copy_out = "50us"
-compress = "100us"
-merge = "100us"
-copy_in = "50us"
-[[datacenter]]
-name = "west"
-replicas = "0-1"
-[[datacenter]]
-name = "east"
-replicas = "2"
-[[link]]
-between = ["west", "east"]
-latency = "500us"
-bandwidth = "200Mbps"
-)";
-
-class TrainRuns : public BenchPipeline {
-protected:
-  TrainRuns() {
-    program_ = {LONGHAUL_BENCH_TRAIN};
-    write_scenario(kScenario);
-  }
-
-  [[nodiscard]] std::vector<std::string> words(const std::string& methods,
-                                               std::vector<std::string> more = {}) const {
-    std::vector<std::string> all{
-        scenario(),         "--data", "synthetic", "--held-out", "4",        "--methods", methods,
-        "--max-iterations", "12",     "--points",  "4",          "--replay", "--out",     out(),
-        "--deadline",       "2s",     "--lr-grid", "0.01"};
-    for (std::size_t i = 0; i < more.size(); ++i) {  // in the place of what is there
-      const auto there = std::ranges::find(all, more[i]);
-      if (there == all.end() || !more[i].starts_with("--") || more[i] == "--set")
-        all.push_back(more[i]);
-      else
-        *std::next(there) = more[++i];
-    }
-    return all;
-  }
-  [[nodiscard]] nlohmann::json curves() const { return record()["train"]["curves"]; }
-};
 
 /// Every exchange and method, on unequal batches in two sites, with tasks of their own.
 TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
@@ -295,7 +230,7 @@ TEST_F(TrainRuns, SayWhatCannotBe) {
   EXPECT_THAT(refusal({"--lr-grid", "fast"}), HasSubstr("--lr-grid"));
   EXPECT_THAT(refusal({"--methods", "none:keep=5%"}), HasSubstr("changes nothing"));
   EXPECT_THAT(refusal({"--target", "error=0.1"}), HasSubstr("have no class"));
-  EXPECT_THAT(refusal({"--set", "train.adapt.every=5"}), HasSubstr("no controller"));
+  EXPECT_THAT(refusal({"--set", "train.adapt.every=5"}), HasSubstr("[train] has no preset"));
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("no run that goes on"));
   EXPECT_THAT(refusal({"--methods", "powersgd:17"}), HasSubstr("rank 17 is above"));
   EXPECT_THAT(refusal({"--methods", "streaming-diloco:6,3", "--set", "parallel.microbatches=1"}),

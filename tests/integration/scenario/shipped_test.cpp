@@ -239,6 +239,9 @@ TEST(Shipped, TheOnesOfStellaTrainHaveItsGpus) {
   EXPECT_EQ(adapt.gpus_of_ranks(),
             (std::vector<std::string>{"rtx4090", "rtx4090", "rtx2080ti", "rtx2080ti"}));
   EXPECT_EQ(adapt.train.adapt.every, 10);
+  const Scenario on_ranks = shipped("train-adapt");
+  EXPECT_EQ(on_ranks.gpus_of_ranks(), adapt.gpus_of_ranks());
+  EXPECT_EQ(on_ranks.costs_of(ReplicaId{2}).forward, adapt.costs_of(ReplicaId{2}).forward);
 }
 
 TEST(Shipped, ReplicasOfTrain2dcTrainASmallModelInTwoSites) {
