@@ -11,7 +11,7 @@
 
 namespace longhaul::harness {
 
-/// A scenario with [train.adapt] as ranks play it: with a rank for the controller behind those that
+/// A scenario with [train.adapt] as ranks play it: with a rank for the controller after those that
 /// train, in the datacenter of the first of them, unless a [[service]] is one; and with batches.
 [[nodiscard]] Scenario with_controller(Scenario scenario);
 
