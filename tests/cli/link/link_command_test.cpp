@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/link/link_import.hpp"
 #include "cli/support.hpp"
 #include "scenario/reader/load.hpp"
 
@@ -108,6 +109,17 @@ TEST_F(LinkImport, SeveralConnectionsBecomeConnections) {
   EXPECT_EQ(link.connections->count, 4);
   EXPECT_EQ(link.bandwidth, 2400_Mbps);
   EXPECT_NEAR(link.connections->each.bits_per_second(), 600e6, 1e3);  // to a byte in flight
+}
+
+// 1000 s there and back are no round trip.
+TEST(ReadIperf3, BelievesRoundTripsBelowAThousandSeconds) {
+  const auto latency = [](std::int64_t microseconds) {
+    nlohmann::json result = iperf3(1);
+    result["end"]["streams"][0]["sender"]["min_rtt"] = microseconds;
+    return cli::read_iperf3(result.dump(), "i.json").latency;
+  };
+  EXPECT_EQ(latency(999'999'999), Duration{499'999'999'500});
+  EXPECT_EQ(latency(1'000'000'000), std::nullopt);
 }
 
 TEST_F(LinkImport, LatencyFromOneFileAndBandwidthFromAnother) {
