@@ -49,7 +49,7 @@ std::vector<std::string> sizes_around(Bytes boundary) {
   std::vector<std::string> sizes;
   const std::int64_t first = std::max(boundary.count() / kAround, kLeast);
   for (std::int64_t size = first; size <= std::max(first, kAround * boundary.count()); size *= 2)
-    sizes.push_back(std::to_string(size));
+    sizes.push_back(std::to_string(size) + "B");
   return sizes;
 }
 
