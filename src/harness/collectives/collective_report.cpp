@@ -208,6 +208,7 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, 
                  {"#wrong"},
                  {"MPI's own here", Align::right, 1}}};
     std::string notes;
+    engine::CreditUse credit;
     for (; first < measured.size(); ++first) {
       const CollectiveMeasurement& each = measured[first];
       const plan::Collective& collective = each.predicted.collective;
@@ -223,8 +224,9 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, 
            rate_text(rates.algorithm), rate_text(rates.bus), std::to_string(each.checks.wrong()),
            time_of(each.own_out_of_place)});
       notes += beside_text(each);
+      credit += each.credit;
     }
-    text += table.text(width) + notes;
+    text += table.text(width) + notes + credit_text(credit);
     if (!measured[first - 1].adds_up)
       text += fmt::format(
           "sent {} of {} (--payload): messages were checked, numbers not added up\n",

@@ -15,6 +15,12 @@ Duration credit_of(const std::string& text) {
   return credit;
 }
 
+std::string credit_text(const engine::CreditUse& credit) {
+  if (credit.credited == 0) return {};
+  return fmt::format("credit for lateness: {} in {} of {} ops, {} at most\n", to_text(credit.total),
+                     credit.credited, credit.ops, to_text(credit.largest));
+}
+
 nlohmann::ordered_json credit_json(const engine::CreditUse& credit) {
   return {{"ops", credit.ops},
           {"credited", credit.credited},

@@ -4,6 +4,7 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "harness/options/credit.hpp"
 #include "harness/records/credibility.hpp"
 #include "harness/records/pipeline_record.hpp"
 #include "harness/records/sample_report.hpp"
@@ -46,10 +47,7 @@ std::string notes(const std::vector<PipelineMeasurement>& measurements,
                         to_text(lease.words_longest));
   engine::CreditUse credit;
   for (const PipelineMeasurement& m : measurements) credit += m.credit;
-  if (credit.credited > 0)
-    text +=
-        fmt::format("credit for lateness: {} in {} of {} ops, {} at most\n", to_text(credit.total),
-                    credit.credited, credit.ops, to_text(credit.largest));
+  text += credit_text(credit);
   for (const PipelineMeasurement& m : measurements)
     text += message_notes(m.predicted.schedule, m.checks, m.wrong_messages);
   for (const PipelineMeasurement& m : measurements)

@@ -23,6 +23,9 @@ TEST(Credit, IsRecordedAsItWasUsed) {
   EXPECT_EQ(json["credited"], 2);
   EXPECT_EQ(json["total_ns"], 300'000);
   EXPECT_EQ(json["largest_ns"], 200'000);
+  EXPECT_EQ(credit_text({8, 2, 300us, 200us}),
+            "credit for lateness: 300 us in 2 of 8 ops, 200 us at most\n");
+  EXPECT_EQ(credit_text({8, 0, 0us, 0us}), "");
 }
 
 }  // namespace
