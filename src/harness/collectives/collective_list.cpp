@@ -20,7 +20,7 @@ void add_doubling(const char* option, const std::string& first, const std::strin
         "64KiB..64MiB.",
         option, first, last);
   for (Bytes size = begin; size <= end; size = size * 2)
-    sizes.push_back(std::to_string(size.count()));
+    sizes.push_back(std::to_string(size.count()) + "B");
 }
 
 void add_of_one(const report::CollectiveArguments& arguments, const Scenario& scenario,
