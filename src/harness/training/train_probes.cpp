@@ -9,6 +9,7 @@
 #include "base/version.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/training/train_rank.hpp"
 #include "report/record_file.hpp"
 #include "training/model_layout.hpp"
 

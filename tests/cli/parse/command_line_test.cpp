@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
         Slip{{"frobnicate"},
              "Known: schedule, simulate, check, plan, cluster, size, ops, layers, collective, "
-             "partition, bubbles, prefill, rule, trace, compare, report, link, predict, profile, compress, "
+             "partition, bubbles, prefill, rule, trace, compare, report, link, predict, profile, "
+             "compress, "
              "tune, presets."},
         Slip{{"trace", "sumary", "t.h5"}, "Did you mean \"summary\"?"},
         Slip{{"trace"}, "longhaul: trace: no command given. `longhaul trace --help`"},
