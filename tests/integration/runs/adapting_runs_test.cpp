@@ -63,15 +63,19 @@ TEST_F(AdaptingRuns, AdaptBatchesAndRateWhileTheyRun) {
     for (std::size_t i : {0U, 1U}) {
       const nlohmann::json& curve = all[i];
       const nlohmann::json& adaptation = curve["adaptation"];
-      ASSERT_GE(adaptation.size(), 2U);
-      int before = 0;
+      ASSERT_GE(adaptation.size(), 1U) << "how many depends on how soon answers come";
+      int before = 0, batch = 6, samples = 0;
       for (const nlohmann::json& made : adaptation) {
-        EXPECT_GT(made["iteration"].get<int>(), before);
-        before = made["iteration"].get<int>();
+        const int from = made["iteration"].get<int>();
+        EXPECT_GT(from, before);
+        samples += (from - before) * batch;
+        before = from;
+        batch = 0;
+        for (const nlohmann::json& own : made["batch"]) batch += own.get<int>();
         EXPECT_EQ(made["batch"].size(), 3U);
         EXPECT_GT(made["bandwidth_bits_per_second"].get<double>(), 0);
       }
-      EXPECT_NE(curve["samples"], 24 * 6) << "batches changed";
+      EXPECT_EQ(curve["samples"], samples + (24 - before) * batch) << "batches changed";
       EXPECT_TRUE(curve["replay"]["equal"].get<bool>());
       EXPECT_EQ(curve["replay"]["losses_equal"].get<bool>(), true);
       EXPECT_TRUE(curve["replicas_equal"].get<bool>());
