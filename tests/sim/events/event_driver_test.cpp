@@ -8,12 +8,14 @@
 #include "sim/simulate.hpp"
 #include "support/exchanging_replicas.hpp"
 #include "support/needs_a_skipped_op.hpp"
+#include "support/one_rank.hpp"
 
 namespace longhaul::sim {
 namespace {
 
 using plan::PlanDraft;
 using testing::ExchangingReplicas;
+using testing::OneRank;
 
 /// When each iteration starts, from `first` on.
 std::vector<std::int64_t> starts_ms(const ExchangingReplicas& pair, int iterations, int first = 0) {
@@ -62,14 +64,6 @@ TEST(EventDriver, ALaneThatChoosesGivesTheSame) {
       EXPECT_EQ(starts_ms({40ms, stale, serve, lane}, 12),
                 starts_ms({40ms, stale, serve, link}, 12));
 }
-
-/// A rank with a device, on which its first lane works.
-struct OneRank {
-  PlanDraft draft{"one"};
-  Rank rank = draft.add_rank("east");
-  ResourceId device = draft.add_resource("device 0", ResourceKind::device);
-  LaneId compute = draft.add_lane(rank, "compute", OpKind::compute, {device});
-};
 
 /// Two ranks, each with a block of 10 ms, and a message from 2 to 6 ms between them.
 struct BlocksBesideAMessage : OneRank {
@@ -224,81 +218,6 @@ TEST(EventDriver, AWeakDependencyNotesWhichVersionItMet) {
     EXPECT_EQ(done.results.times[index(one.draft.id(block))].start, Duration{10 * done.iteration});
   });
   EXPECT_EQ(versions, (std::vector<std::int32_t>{-1, -1, -1, -1, 0, 0, 1}));
-}
-
-TEST(EventDriver, SettingsChangeAtAnIteration) {
-  OneRank one;
-  const auto block = one.draft.add_block(one.compute, Duration{10});
-  const Plan plan = one.draft.make();
-  std::vector<std::int64_t> starts;
-  const plan::Stream stream{
-      5, {{2, {{one.draft.id(block), Duration{30}}}}, {3, {{one.draft.id(block), Duration{1}}}}}};
-  simulate_stream(plan, stream, [&](const StreamedIteration& done) {
-    starts.push_back(done.results.times.front().start.count());
-  });
-  EXPECT_EQ(starts, (std::vector<std::int64_t>{0, 10, 20, 50, 51}));
-}
-
-TEST(EventDriver, TakesSettingsWhileItRuns) {
-  OneRank one;
-  const auto block = one.draft.add_block(one.compute, Duration{10});
-  const Plan plan = one.draft.make();
-  const auto starts = [&](int decided, int from) {
-    std::vector<std::int64_t> all;
-    simulate_steered_stream(
-        plan, {6, {}}, [&](const StreamedIteration& done) -> std::optional<plan::StreamSetting> {
-          all.push_back(done.results.times.front().start.count());
-          if (done.iteration != decided) return std::nullopt;
-          return plan::StreamSetting{from, {{one.draft.id(block), Duration{30}}}};
-        });
-    return all;
-  };
-  EXPECT_EQ(starts(1, 3), (std::vector<std::int64_t>{0, 10, 20, 30, 60, 90}));
-  EXPECT_EQ(starts(1, 2), (std::vector<std::int64_t>{0, 10, 20, 50, 80, 110}));
-  EXPECT_THROW(starts(1, 1), Error) << "it has begun";
-  EXPECT_THROW(starts(4, 0), Error);
-}
-
-// One for each iteration: those of iterations that are over are not kept.
-TEST(EventDriver, SettingsWhileItRunsTakeNoMoreMemoryWithIterations) {
-  OneRank one;
-  const auto block = one.draft.add_block(one.compute, Duration{10});
-  const Plan plan = one.draft.make();
-  for (const int iterations : {20, 2000}) {
-    Duration last{};
-    const StreamFacts facts =
-        simulate_steered_stream(plan, {iterations, {}}, [&](const StreamedIteration& done) {
-          last = done.results.times.front().end;
-          const Duration next{10 + done.iteration % 2};
-          return std::optional{
-              plan::StreamSetting{done.iteration + 2, {{one.draft.id(block), next}}}};
-        });
-    EXPECT_EQ(last, Duration{10 + 10 * iterations / 2 + 11 * iterations / 2 - 11});
-    EXPECT_LE(facts.most_settings, 4U);
-  }
-}
-
-// A stream with settings from its start is that which is given them while it runs.
-TEST(EventDriver, TakesTheSameSettingsInEitherWay) {
-  const ExchangingReplicas pair{40ms, 1, Serve::deadline};
-  plan::StreamSetting slower{9, {}};
-  for (std::uint32_t i = 0; i < pair.plan.ops.size(); ++i)
-    slower.durations.push_back({OpId{i}, 2 * pair.plan.ops[i].duration});
-  const auto ends = [&](const plan::Stream& stream, int decided) {
-    std::vector<OpTimes> all;
-    simulate_steered_stream(
-        pair.plan, stream,
-        [&](const StreamedIteration& done) -> std::optional<plan::StreamSetting> {
-          all.push_back(done.results.times);
-          return done.iteration == decided ? std::optional{slower} : std::nullopt;
-        });
-    return all;
-  };
-  const std::vector<OpTimes> whole = ends({16, {slower}}, -1), steered = ends({16, {}}, 5);
-  ASSERT_EQ(whole.size(), steered.size());
-  for (std::size_t i = 0; i < whole.size(); ++i)
-    for (std::size_t op = 0; op < whole[i].size(); ++op)
-      EXPECT_EQ(whole[i][op].end, steered[i][op].end) << i << " " << op;
 }
 
 // Cut where nothing is under way it takes the same times; elsewhere it fills anew, and gets to the
