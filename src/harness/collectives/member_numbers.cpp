@@ -17,6 +17,30 @@ bool overlap(std::span<const plan::ItemRange> a, std::span<const plan::ItemRange
   });
 }
 
+/// For `message`, which the member receives in that stream.
+PlaceAfter place_after(const plan::CollectiveSteps& steps, std::uint32_t message,
+                       const MemberStream& stream) {
+  const plan::StepMessage& arriving = steps.messages[message];
+  const auto ranges = steps.ranges_of(arriving);
+  PlaceAfter after;
+  for (const std::uint32_t m : stream.sent) {
+    const plan::StepMessage& other = steps.messages[m];
+    if (other.step <= arriving.step && overlap(steps.ranges_of(other), ranges))
+      after.left.push_back(m);
+  }
+  for (const auto& [m, unused] : stream.received) {
+    const plan::StepMessage& before = steps.messages[m];
+    if (m == message || !overlap(steps.ranges_of(before), ranges)) continue;
+    if (before.adds) after.alone = false;
+    // Sums are rounded: they are added up in one order, whichever comes first.
+    const bool is_before = before.adds && arriving.adds
+                               ? std::pair{before.step, m} < std::pair{arriving.step, message}
+                               : before.step < arriving.step;
+    if (is_before) after.placed.push_back(m);
+  }
+  return after;
+}
+
 }  // namespace
 
 std::size_t numbers_of_memory(const plan::Collective& collective) {
@@ -89,28 +113,44 @@ const float* MemberNumbers::source_of(const ItemPart& part, int piece) const {
   return (in_work(part, piece) ? work_ : input_) + part.first;
 }
 
-PlaceAfter place_after(const plan::CollectiveSteps& steps, std::uint32_t message,
-                       const std::vector<std::uint32_t>& sent,
-                       const std::vector<std::uint32_t>& received) {
-  const plan::StepMessage& arriving = steps.messages[message];
-  const auto ranges = steps.ranges_of(arriving);
-  PlaceAfter after;
-  for (const std::uint32_t m : sent) {
-    const plan::StepMessage& other = steps.messages[m];
-    if (other.step <= arriving.step && overlap(steps.ranges_of(other), ranges))
-      after.left.push_back(m);
+std::vector<MemberStream> streams_of_member(const plan::CollectiveSteps& steps, int self) {
+  std::vector<MemberStream> streams;
+  for (std::uint32_t m = 0; m < steps.messages.size(); ++m) {
+    const plan::StepMessage& message = steps.messages[m];
+    if (message.from != self && message.to != self) continue;
+    if (streams.size() <= at(message.stream)) streams.resize(at(message.stream) + 1);
+    MemberStream& stream = streams[at(message.stream)];
+    if (message.from == self) stream.sent.push_back(m);
+    if (message.to == self) stream.received.push_back({m});
   }
-  for (const std::uint32_t m : received) {
-    const plan::StepMessage& before = steps.messages[m];
-    if (m == message || !overlap(steps.ranges_of(before), ranges)) continue;
-    if (before.adds) after.alone = false;
-    // Sums are rounded: they are added up in one order, whichever comes first.
-    const bool is_before = before.adds && arriving.adds
-                               ? std::pair{before.step, m} < std::pair{arriving.step, message}
-                               : before.step < arriving.step;
-    if (is_before) after.placed.push_back(m);
+  for (MemberStream& stream : streams) {
+    std::ranges::stable_sort(stream.received, {}, [&](const MemberStream::Received& each) {
+      return steps.messages[each.message].step;
+    });
+    for (MemberStream::Received& each : stream.received)
+      each.after = place_after(steps, each.message, stream);
   }
-  return after;
+  return streams;
+}
+
+void MessageProgress::reset() {
+  for (std::vector<char>* flags : {&begun, &left, &placed}) std::ranges::fill(*flags, 0);
+}
+
+bool MessageProgress::may_begin(std::uint32_t m) const {
+  const plan::StepMessage& message = steps_.messages[m];
+  if (message.left_before >= 0 && begun[at(message.left_before)] == 0) return false;
+  if (message.left_of_piece >= 0 && left[at(message.left_of_piece)] == 0) return false;
+  return std::ranges::all_of(steps_.after_of(message),
+                             [&](std::uint32_t before) { return placed[before] != 0; });
+}
+
+bool MessageProgress::have_left(const PlaceAfter& after) const {
+  return std::ranges::all_of(after.left, [&](std::uint32_t m) { return left[m] != 0; });
+}
+
+bool MessageProgress::are_placed(const PlaceAfter& after) const {
+  return std::ranges::all_of(after.placed, [&](std::uint32_t m) { return placed[m] != 0; });
 }
 
 }  // namespace longhaul::harness

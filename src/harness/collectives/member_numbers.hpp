@@ -59,9 +59,38 @@ struct PlaceAfter {
   std::vector<std::uint32_t> placed{};  ///< arrivals that must be in place
   bool alone = true;                    ///< no other one adds to the same items
 };
-/// For `message`, which its receiver gets in one stream with `received`, and sends `sent`.
-[[nodiscard]] PlaceAfter place_after(const plan::CollectiveSteps& steps, std::uint32_t message,
-                                     const std::vector<std::uint32_t>& sent,
-                                     const std::vector<std::uint32_t>& received);
+
+/// A member's messages of one stream.
+struct MemberStream {
+  struct Received {
+    std::uint32_t message = 0;
+    PlaceAfter after{};
+  };
+  std::vector<std::uint32_t> sent;
+  std::vector<Received> received;  ///< by step
+};
+[[nodiscard]] std::vector<MemberStream> streams_of_member(const plan::CollectiveSteps& steps,
+                                                          int self);
+
+/// How far a member's messages are, by message.
+class MessageProgress {
+public:
+  explicit MessageProgress(const plan::CollectiveSteps& steps)
+      : steps_{steps},
+        begun(steps.messages.size()),
+        left(steps.messages.size()),
+        placed(steps.messages.size()) {}
+  void reset();
+  /// Are those before it on its lane under way, and what it carries in place?
+  [[nodiscard]] bool may_begin(std::uint32_t message) const;
+  [[nodiscard]] bool have_left(const PlaceAfter& after) const;
+  [[nodiscard]] bool are_placed(const PlaceAfter& after) const;
+
+private:
+  const plan::CollectiveSteps& steps_;
+
+public:
+  std::vector<char> begun, left, placed;
+};
 
 }  // namespace longhaul::harness

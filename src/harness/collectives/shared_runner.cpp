@@ -28,7 +28,6 @@ SharedRunner::SharedRunner(const plan::Collective& collective, const plan::Colle
                            int self, BufferUse use, const comm::Communicator& world)
     : steps_{steps},
       self_{self},
-      use_{use},
       count_{numbers_of_memory(collective)},
       members_{among(collective, world)},
       memory_{members_, sizeof(Word) * steps.messages.size() +
@@ -37,9 +36,7 @@ SharedRunner::SharedRunner(const plan::Collective& collective, const plan::Colle
       numbers_{collective, steps, self,
                use == BufferUse::in_place ? nullptr : memory_of(self, true),
                memory_of(self, false)},
-      announced_(steps.messages.size()),
-      left_(steps.messages.size()),
-      placed_(steps.messages.size()) {
+      progress_{steps} {
   add_streams();
 }
 
@@ -56,30 +53,20 @@ std::uint64_t SharedRunner::state_of(State state) const {
 }
 
 void SharedRunner::add_streams() {
-  for (std::uint32_t m = 0; m < steps_.messages.size(); ++m) {
-    const plan::StepMessage& message = steps_.messages[m];
-    if (message.from != self_ && message.to != self_) continue;
-    if (streams_.size() <= at(message.stream)) streams_.resize(at(message.stream) + 1);
-    Stream& stream = streams_[at(message.stream)];
-    if (message.from == self_) stream.sends.push_back({m, numbers_.parts_of(message)});
-    if (message.to == self_) stream.receives.push_back({m, numbers_.parts_of(message)});
-  }
-  for (Stream& stream : streams_) {
-    std::ranges::stable_sort(stream.receives, {}, [&](const Receive& receive) {
-      return steps_.messages[receive.message].step;
-    });
-    std::vector<std::uint32_t> sent, received;
-    for (const Send& send : stream.sends) sent.push_back(send.message);
-    for (const Receive& receive : stream.receives) received.push_back(receive.message);
-    for (Receive& receive : stream.receives)
-      receive.after = place_after(steps_, receive.message, sent, received);
+  for (MemberStream& own : streams_of_member(steps_, self_)) {
+    Stream& stream = streams_.emplace_back();
+    for (const std::uint32_t m : own.sent)
+      stream.sends.push_back({m, numbers_.parts_of(steps_.messages[m])});
+    for (MemberStream::Received& each : own.received)
+      stream.receives.push_back(
+          {each.message, numbers_.parts_of(steps_.messages[each.message]), std::move(each.after)});
   }
 }
 
 void SharedRunner::begin_iteration(int iteration) {
   numbers_.begin_iteration(iteration);
   ++epoch_;
-  for (std::vector<char>* flags : {&announced_, &left_, &placed_}) std::ranges::fill(*flags, 0);
+  progress_.reset();
   unfinished_ = 0;
   for (Stream& stream : streams_) {
     stream.next_send = stream.first_to_leave = stream.first_open = 0;
@@ -103,28 +90,12 @@ void SharedRunner::run() {
   numbers_.take_over_own();
 }
 
-bool SharedRunner::is_ready(const Send& send) const {
-  const plan::StepMessage& message = steps_.messages[send.message];
-  if (message.left_before >= 0 && announced_[at(message.left_before)] == 0) return false;
-  if (message.left_of_piece >= 0 && left_[at(message.left_of_piece)] == 0) return false;
-  return std::ranges::all_of(steps_.after_of(message),
-                             [&](std::uint32_t before) { return placed_[before] != 0; });
-}
-
-bool SharedRunner::have_left(const Receive& receive) const {
-  return std::ranges::all_of(receive.after.left, [&](auto m) { return left_[m] != 0; });
-}
-
-bool SharedRunner::are_placed(const Receive& receive) const {
-  return std::ranges::all_of(receive.after.placed, [&](auto m) { return placed_[m] != 0; });
-}
-
 bool SharedRunner::announce(Stream& stream) {
   auto* const words = reinterpret_cast<Word*>(memory_.data());
   bool any = false;
   for (; stream.next_send < stream.sends.size(); ++stream.next_send) {
     const Send& send = stream.sends[stream.next_send];
-    if (!is_ready(send)) break;
+    if (!progress_.may_begin(send.message)) break;
     const int piece = steps_.messages[send.message].piece;
     const auto is_in_work = [&](const ItemPart& part) { return numbers_.in_work(part, piece); };
     State where = State::in_work;
@@ -132,7 +103,7 @@ bool SharedRunner::announce(Stream& stream) {
     if (where == State::in_work)
       for (const ItemPart& part : send.parts) numbers_.bring_to_work(part, piece);
     words[send.message].state.store(state_of(where), std::memory_order_release);
-    announced_[send.message] = 1;
+    progress_.begun[send.message] = 1;
     any = true;
   }
   return any;
@@ -147,7 +118,7 @@ bool SharedRunner::see_left(Stream& stream) {
         words[send.message].state.load(std::memory_order_acquire) != state_of(State::taken))
       continue;
     send.left = true;
-    left_[send.message] = 1;
+    progress_.left[send.message] = 1;
     --unfinished_;
     any = true;
   }
@@ -166,14 +137,14 @@ bool SharedRunner::take_arrivals(Stream& stream) {
   for (std::size_t i = stream.first_open; i < stream.receives.size(); ++i) {
     Receive& receive = stream.receives[i];
     if (steps_.messages[receive.message].step != step && i >= stream.first_open + kAhead) break;
-    if (!receive.placed && are_placed(receive)) any = take(stream, receive) || any;
+    if (!receive.placed && progress_.are_placed(receive.after)) any = take(stream, receive) || any;
   }
   return any;
 }
 
 bool SharedRunner::take(Stream& stream, Receive& receive) {
   if (receive.taken) {
-    const bool is_free = have_left(receive);
+    const bool is_free = progress_.have_left(receive.after);
     if (is_free) place(receive, nullptr);
     return is_free;
   }
@@ -184,7 +155,7 @@ bool SharedRunner::take(Stream& stream, Receive& receive) {
       memory_of(steps_.messages[receive.message].from, now == state_of(State::in_input));
   // What its sender took from here before is known now.
   see_left(stream);
-  have_left(receive) ? place(receive, memory) : keep(receive, memory);
+  progress_.have_left(receive.after) ? place(receive, memory) : keep(receive, memory);
   receive.taken = true;
   state.store(state_of(State::taken), std::memory_order_release);
   return true;
@@ -211,7 +182,7 @@ void SharedRunner::place(Receive& receive, const float* memory) {
     numbers_.set_in_work(part, message.piece);
   }
   receive.placed = true;
-  placed_[receive.message] = 1;
+  progress_.placed[receive.message] = 1;
   --unfinished_;
 }
 

@@ -56,9 +56,6 @@ private:
   [[nodiscard]] float* memory_of(int member, bool is_input) const;
   [[nodiscard]] std::uint64_t state_of(State state) const;
   void add_streams();
-  [[nodiscard]] bool is_ready(const Send& send) const;
-  [[nodiscard]] bool have_left(const Receive& receive) const;
-  [[nodiscard]] bool are_placed(const Receive& receive) const;
   bool announce(Stream& stream);
   bool see_left(Stream& stream);
   bool take_arrivals(Stream& stream);
@@ -68,14 +65,13 @@ private:
 
   const plan::CollectiveSteps& steps_;
   int self_;
-  BufferUse use_;
   std::size_t count_;  ///< numbers of one memory
   comm::Communicator members_;
   comm::SharedMemory memory_;
   MemberNumbers numbers_;
   std::vector<Stream> streams_;
-  std::vector<char> announced_, left_, placed_;  ///< by message
-  std::uint64_t epoch_ = 0;                      ///< iterations begun; the same on all members
+  MessageProgress progress_;
+  std::uint64_t epoch_ = 0;  ///< iterations begun; the same on all members
   std::size_t unfinished_ = 0;
 };
 

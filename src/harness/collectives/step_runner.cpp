@@ -37,31 +37,19 @@ StepRunner::StepRunner(const plan::Collective& collective, const plan::Collectiv
       input_{memory(collective, use == BufferUse::out_of_place)},
       work_{memory(collective, true)},
       numbers_{collective, steps, self, input_.get(), work_.get()},
-      sent_(steps.messages.size()),
-      left_(steps.messages.size()),
-      placed_(steps.messages.size()) {
+      progress_{steps} {
   add_streams();
 }
 
 void StepRunner::add_streams() {
-  for (std::uint32_t m = 0; m < steps_.messages.size(); ++m) {
-    const plan::StepMessage& message = steps_.messages[m];
-    if (message.from != self_ && message.to != self_) continue;
-    if (streams_.size() <= at(message.stream)) streams_.resize(at(message.stream) + 1);
-    Stream& stream = streams_[at(message.stream)];
-    if (message.from == self_) stream.sends.push_back({m, numbers_.parts_of(message)});
-    if (message.to == self_) stream.receives.push_back({m, numbers_.parts_of(message)});
-  }
-  for (Stream& stream : streams_) {
-    std::ranges::stable_sort(stream.receives, {}, [&](const Receive& receive) {
-      return steps_.messages[receive.message].step;
-    });
-    std::vector<std::uint32_t> sent, received;
-    for (const Send& send : stream.sends) sent.push_back(send.message);
-    for (const Receive& receive : stream.receives) received.push_back(receive.message);
-    for (Receive& receive : stream.receives) {
-      receive.after = place_after(steps_, receive.message, sent, received);
-      settle_shape(receive);
+  for (MemberStream& own : streams_of_member(steps_, self_)) {
+    Stream& stream = streams_.emplace_back();
+    for (const std::uint32_t m : own.sent)
+      stream.sends.push_back({m, numbers_.parts_of(steps_.messages[m])});
+    for (MemberStream::Received& each : own.received) {
+      stream.receives.push_back({each.message, numbers_.parts_of(steps_.messages[each.message])});
+      stream.receives.back().after = std::move(each.after);
+      settle_shape(stream.receives.back());
     }
   }
 }
@@ -81,9 +69,7 @@ void StepRunner::begin_iteration(int iteration) {
 }
 
 void StepRunner::reset() {
-  std::ranges::fill(sent_, 0);
-  std::ranges::fill(left_, 0);
-  std::ranges::fill(placed_, 0);
+  progress_.reset();
   unfinished_ = 0;
   for (Stream& stream : streams_) {
     stream.next_send = stream.first_open = 0;
@@ -121,7 +107,7 @@ void StepRunner::run(comm::Transport& transport) {
       }
       Send& send = streams_[request.stream].sends[request.index];
       if (--send.under_way > 0) continue;
-      left_[send.message] = 1;
+      progress_.left[send.message] = 1;
       if (!send.packed.empty()) memories_.push_back(std::move(send.packed));
       --unfinished_;
     }
@@ -130,17 +116,8 @@ void StepRunner::run(comm::Transport& transport) {
   numbers_.take_over_own();
 }
 
-bool StepRunner::is_ready(const Send& send) const {
-  const plan::StepMessage& message = steps_.messages[send.message];
-  if (message.left_before >= 0 && sent_[at(message.left_before)] == 0) return false;
-  if (message.left_of_piece >= 0 && left_[at(message.left_of_piece)] == 0) return false;
-  return std::ranges::all_of(steps_.after_of(message),
-                             [&](std::uint32_t before) { return placed_[before] != 0; });
-}
-
 bool StepRunner::is_free(const Receive& receive) const {
-  return std::ranges::all_of(receive.after.left, [&](auto m) { return left_[m] != 0; }) &&
-         std::ranges::all_of(receive.after.placed, [&](auto m) { return placed_[m] != 0; });
+  return progress_.have_left(receive.after) && progress_.are_placed(receive.after);
 }
 
 bool StepRunner::post_sends(comm::Transport& transport, std::uint32_t s) {
@@ -148,7 +125,7 @@ bool StepRunner::post_sends(comm::Transport& transport, std::uint32_t s) {
   bool any = false;
   for (; stream.next_send < stream.sends.size(); ++stream.next_send) {
     Send& send = stream.sends[stream.next_send];
-    if (!is_ready(send)) break;
+    if (!progress_.may_begin(send.message)) break;
     const plan::StepMessage& message = steps_.messages[send.message];
     const Rank to = collective_.members[at(message.to)];
     const int tag = static_cast<int>(send.message % static_cast<std::uint32_t>(transport.tags()));
@@ -160,7 +137,7 @@ bool StepRunner::post_sends(comm::Transport& transport, std::uint32_t s) {
           s, static_cast<std::uint32_t>(stream.next_send), 0, true};
     }
     transport.ring_doorbell(to);
-    sent_[send.message] = 1;
+    progress_.begun[send.message] = 1;
     any = true;
   }
   return any;
@@ -300,7 +277,7 @@ void StepRunner::place(Receive& receive) {
   }
   if (receive.how != Arrival::to_its_place) memories_.push_back(std::move(receive.scratch));
   receive.placed = true;
-  placed_[receive.message] = 1;
+  progress_.placed[receive.message] = 1;
   --unfinished_;
 }
 

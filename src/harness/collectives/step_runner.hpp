@@ -65,7 +65,6 @@ private:
   void add_streams();
   void settle_shape(Receive& receive) const;
   void reset();
-  [[nodiscard]] bool is_ready(const Send& send) const;
   [[nodiscard]] bool is_free(const Receive& receive) const;
   bool post_sends(comm::Transport& transport, std::uint32_t stream);
   bool post_receives(comm::Transport& transport, std::uint32_t stream);
@@ -83,7 +82,7 @@ private:
   std::unique_ptr<float[]> input_, work_;
   MemberNumbers numbers_;
   std::vector<Stream> streams_;
-  std::vector<char> sent_, left_, placed_;  ///< by message
+  MessageProgress progress_;
   std::unordered_map<comm::RequestId, Request> requests_;
   std::vector<std::vector<float>> memories_;  ///< of messages that are over, for the next
   std::size_t unfinished_ = 0;
