@@ -49,8 +49,9 @@ std::string ranges_text(const std::vector<CollectiveTime>& times,
     table.add_row({report::algorithm_text(times[i].collective), to_text(times[i].duration),
                    to_text(ranges[i].low), to_text(ranges[i].median), to_text(ranges[i].high)});
   return fmt::format(
-      "\nWhere messages that ask at once come in any order ({} simulations, each message up to 1 "
-      "us late):\n{}",
+      "\nWhere messages that ask at once come in any order ({} simulations, each rank and message "
+      "up "
+      "to 1 us late):\n{}",
       ranges.front().draws, table.text(width));
 }
 

@@ -10,9 +10,9 @@
 
 namespace longhaul::planner {
 
-/// How ties are broken: each message arrives later by a time drawn evenly from 0 to `lateness`, as
-/// it does where ranks are late. Of a plan of more than 2 x 10^5 ops fewer are drawn: 2 x 10^7 ops
-/// in all.
+/// How ties are broken: each rank begins and each message arrives later by a time drawn evenly from
+/// 0 to `lateness`, as they do where ranks are late. Of a plan of more than 2 x 10^5 ops fewer are
+/// drawn: 2 x 10^7 ops in all.
 struct TieDraws {
   int draws = 100;
   Duration lateness{1'000};
