@@ -18,7 +18,7 @@ FIGURE = Figure(
     shows=("collectives message by message: predicted and measured, by each algorithm "
            "([collectives.md](collectives.md#on-ranks))"),
     needs="`bench_collectives`, or results of it")
-PREDICTED, MEASURED, OWN = "#c2185b", "#0b5394", "#7a7a7a"
+PREDICTED, MEASURED = "#c2185b", "#0b5394"
 
 
 def add_arguments(parser):
@@ -27,7 +27,8 @@ def add_arguments(parser):
     parser.add_argument("--scenario", default="collectives-2dc", metavar="FILE",
                         help="where it is run (default: %(default)s)")
     parser.add_argument("--extra", metavar="'OPTIONS'",
-                        default="--kind all-reduce,all-gather --bytes 8MB,16MB --algorithm all",
+                        default="--kind all-reduce,all-gather --bytes 8MB,16MB --algorithm all "
+                                "--iterations 12",
                         help="options for bench_collectives, as one word, where it is run "
                              "(default: %(default)s)")
 
@@ -58,21 +59,32 @@ def drawn(directory):
 
 def table_of(record, directory):
     """A row for each collective: seconds."""
-    facts = provenance.of(record, directory)
+    run = provenance.of(record, Path(directory))
+    run["time_scale"] = record.get("time_scale", 1.0)
     rows = []
     for each in record["collectives"]:
         low, high = each["interval_ns"] or (None, None)
         own = (each.get("own_out_of_place") or {}).get("median_ns")
+        ties = each.get("over_ties") or {}
+        facts = run | {"payload_nominal_bytes": each["largest_message_bytes"],
+                       "payload_sent_bytes": each["largest_sent_bytes"],
+                       "lateness_credit_ns": (each.get("credit") or {}).get("total_ns", 0)}
         way = each["way"] if each["pieces"] == 1 else f"{each['way']}, {each['pieces']} pieces"
         rows.append(provenance.add(
             {"kind": each["kind"].replace("_", "-"), "ranks": each["members"],
              "size_bytes": each["size_bytes"],
              "algorithm": way, "n": each["n"], "predicted_s": each["predicted_ns"] / 1e9,
-             "median_s": each["median_ns"] / 1e9,
-             "low_s": low and low / 1e9, "high_s": high and high / 1e9,
+             "ties_low_s": seconds(ties.get("low_ns")), "ties_high_s": seconds(ties.get("high_ns")),
+             "measured_s": each["median_ns"] / 1e9,
+             "low_s": seconds(low), "high_s": seconds(high),
              "difference_percent": each["difference_percent"],
-             "own_s": own and own / 1e9}, facts))
+             "difference_over_ties_percent": ties.get("difference_percent"),
+             "own_s": seconds(own)}, facts))
     return pd.DataFrame(rows)
+
+
+def seconds(nanoseconds):
+    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def figure_of(table, record):
@@ -81,7 +93,7 @@ def figure_of(table, record):
     most = max(len(rows) for _, rows in groups)
     columns = min(2, len(groups))
     lines = -(-len(groups) // columns)
-    height = lines * (0.75 + 0.25 * most) + 0.75
+    height = lines * (0.75 + 0.25 * most) + 0.85
     figure, panels = plt.subplots(lines, columns, figsize=(5.3 * columns, height), squeeze=False)
     for axes in panels.flat[len(groups):]:
         axes.set_visible(False)
@@ -94,36 +106,40 @@ def figure_of(table, record):
                     x=0.01, y=1 - 0.08 / height, va="top", ha="left", fontsize=11,
                     fontweight="bold")
     handles, labels = panels[0][0].get_legend_handles_labels()
-    below_title = columns == 1  # a narrow figure has no room beside it
-    figure.legend(handles, labels, frameon=False, fontsize=8, ncols=3,
-                  loc="upper left" if below_title else "upper right",
-                  bbox_to_anchor=(0.0, 1 - 0.3 / height) if below_title else (1, 1))
-    figure.tight_layout(rect=(0, 0, 1, 1 - (0.55 if below_title else 0.3) / height))
+    narrow = columns == 1
+    figure.legend(handles, labels, frameon=False, fontsize=8, ncols=2 if narrow else 4,
+                  loc="upper left", bbox_to_anchor=(0.0, 1 - 0.3 / height))
+    figure.tight_layout(rect=(0, 0, 1, 1 - (0.75 if narrow else 0.55) / height))
     return figure
 
 
 def panel(axes, rows):
+    """A line for each algorithm: the bar measured, the marks predicted."""
     places = range(len(rows))
-    scale, unit = (1e3, "ms") if rows["median_s"].max() < 1 else (1, "s")
-    median = scale * rows["median_s"]
-    axes.barh(places, median, height=0.62, color=MEASURED, alpha=0.75, label="measured (median)")
-    known = rows["low_s"].notna()
-    if known.any():
-        low, high = scale * rows.loc[known, "low_s"], scale * rows.loc[known, "high_s"]
-        axes.hlines([at for at, is_known in zip(places, known) if is_known], low, high,
-                    color="black", linewidth=1.2, label="95% interval")
-    axes.plot(scale * rows["predicted_s"], places, "|", markersize=13, markeredgewidth=2,
-              color=PREDICTED, label="predicted")
-    end = max(median.max(), (scale * rows["predicted_s"]).max(),
-              (scale * rows["high_s"].fillna(0).astype(float)).max())
-    for at, (value, difference) in enumerate(zip(median, rows["difference_percent"])):
-        right = max(value, scale * rows["predicted_s"].iloc[at],
-                    scale * (rows["high_s"].iloc[at] if known.iloc[at] else 0))
+    scale, unit = (1e3, "ms") if rows["measured_s"].max() < 1 else (1, "s")
+    measured, predicted = scale * rows["measured_s"], scale * rows["predicted_s"]
+    axes.barh(places, measured, height=0.62, color=MEASURED, alpha=0.75, label="measured (median)")
+    ends = [measured, predicted]
+    for low, high, height, line in (
+            ("low_s", "high_s", -0.12, {"color": "black", "linewidth": 1.2,
+                                        "label": "95% interval"}),
+            ("ties_low_s", "ties_high_s", 0.16, {
+                "color": PREDICTED, "linewidth": 3.5,
+                "label": "predicted, ties in any order"})):
+        known = rows[low].notna().to_numpy()
+        if known.any():
+            axes.hlines([at + height for at, is_known in zip(places, known) if is_known],
+                        scale * rows.loc[known, low], scale * rows.loc[known, high], **line)
+        ends.append(scale * rows[high].astype(float))
+    axes.plot(predicted, places, "|", markersize=13, markeredgewidth=2, color=PREDICTED,
+              label="predicted")
+    rights = pd.concat(ends, axis=1).max(axis=1)
+    for at, (right, difference) in enumerate(zip(rights, rows["difference_percent"])):
         axes.annotate(f"{difference:+.2f}%", (right, at), xytext=(6, 0), va="center",
                       textcoords="offset points", fontsize=7.5)
     axes.set_yticks(places, [style.plain(name) for name in rows["algorithm"]], fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.22 * end)
+    axes.set_xlim(0, 1.22 * rights.max())
     axes.set_xlabel(f"time ({unit})")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
