@@ -62,7 +62,7 @@ TEST(TieRange, SomeOrdersOfTiesTakeLonger) {
   EXPECT_GE(range.high, exact);
 }
 
-// A ring that leaves each site four times, two of a node's messages in each step: whoever asks
+// A ring that leaves each site four times, two of a node's messages in each step: which asks
 // first at the very begin decides for good. Either pairs that share no interface cross together, 30
 // steps of two transfers of 5 ms after one latency, or all four wait for each other, 30 steps of
 // four.
