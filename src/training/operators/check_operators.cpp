@@ -34,12 +34,18 @@ void require_whole_operations(const StageWork& work, const std::string& name) {
 }
 
 void require_operators_of_model(const Scenario& scenario) {
-  for (const Operator& each : *scenario.operators.all)
+  for (const Operator& each : *scenario.operators.all) {
     if (each.layer < 0)
       fail(
           "operator {} is no part of a layer ([[operator]] gives times alone, and real layers "
           "compute those of [model]). Leave [[operator]] out, or use --compute timed.",
           each.name);
+    if (each.name.ends_with("_residual"))
+      fail(
+          "operator {} is of costs.profile (real layers add what passes by with the product before "
+          "it). Leave costs.profile out, or use --compute timed.",
+          each.name);
+  }
 }
 
 }  // namespace

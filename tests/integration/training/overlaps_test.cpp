@@ -6,6 +6,7 @@
 #include "integration/training/played_operators.hpp"
 #include "scenario/reader/load.hpp"
 #include "schedule/generators/generate.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -155,6 +156,12 @@ TEST(RealOverlaps, RefuseWhatTheyDoNotCompute) {
               ::testing::HasSubstr("takes no time backward"));
   EXPECT_THAT(said("serial", {"parallel.tensor=4"}),
               ::testing::HasSubstr("does not divide 2 key and value heads"));
+  const std::string profile = testing::in_checkout("benchmarks/profiles/tiny-f32.csv");
+  EXPECT_THAT(said("serial",
+                   {"costs.profile=" + profile, "costs.optimizer=0ns", "model.precision=fp32",
+                    "model.hidden=64", "model.intermediate=96", "model.heads=4", "model.kv_heads=4",
+                    "model.vocabulary=64", "model.sequence_length=32", "model.microbatch_size=1"}),
+              ::testing::HasSubstr("attention_residual is of costs.profile"));
 }
 
 // What is wrong with one message of one iteration.
