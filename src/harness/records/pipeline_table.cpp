@@ -153,9 +153,10 @@ std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalCo
 /// The run, and the unit of time of its tables.
 std::string title_of(const PipelineInput& input, const PipelineOptions& options) {
   const int ranks = input.scenario.ranks();
-  return fmt::format("{}: {} rank{}, {}, time_scale {:g}{}; measured, {}{}\n\n",
+  const bool in_fp32 = options.compute.compute == "real" && options.compute.device == "cpu";
+  return fmt::format("{}: {} rank{}, {}{}, time_scale {:g}{}; measured, {}{}\n\n",
                      input.scenario.name, ranks, ranks == 1 ? "" : "s", sent_text(input.sent.sizes),
-                     input.time_scale,
+                     in_fp32 ? " (as fp32, twice the bytes)" : "", input.time_scale,
                      input.time_scale == 1 ? "" : " (times are the scenario's own)", options.comm,
                      options.emulate == "on" ? "" : ", network as it is");
 }

@@ -107,10 +107,10 @@ SiteGpus read_place(const CsvLine& line, std::string_view text, int gpus,
         "sites \"{}\" (the cluster is one pool of GPUs). Name its sites, as in --gpus sites.toml.",
         text);
   SiteGpus place(sites.size());
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view word = rest.substr(0, rest.find('+'));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    read_site(line, word, sites, place);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('+', begin), text.size());
+    read_site(line, text.substr(begin, end - begin), sites, place);
+    begin = end + 1;
   }
   if (const int sum = std::accumulate(place.begin(), place.end(), 0); sum != gpus)
     line.refuse("sites \"{}\" have {} GPUs together, and gpus is {}. Make them equal.", text, sum,

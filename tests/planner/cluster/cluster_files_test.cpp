@@ -109,6 +109,7 @@ TEST(ReadClusterInput, RefusesPlacesThatAreNone) {
               HasSubstr("rates.csv:2: sites: there is no \"est\". Did you mean \"east\"?"));
   EXPECT_THAT(refusal_of_sites("m,8,4,east,1\n"), HasSubstr("\"east\" is no site with its GPUs"));
   EXPECT_THAT(refusal_of_sites("m,8,4,east:2+east:2,1\n"), HasSubstr("with its GPUs, once"));
+  EXPECT_THAT(refusal_of_sites("m,8,4,east:4+,1\n"), HasSubstr("there is no \"\""));
   EXPECT_THAT(refusal_of_sites("m,8,5,east:4,1\n"), HasSubstr("4 GPUs together, and gpus is 5"));
   EXPECT_THAT(refusal_of_sites("m,8,5,east:5,1\n"), HasSubstr("fits none of the sites"));
   EXPECT_THAT(refusal(jobs("a,0,m,8,1,"),
