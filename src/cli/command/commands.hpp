@@ -123,6 +123,11 @@ struct TuneArguments {
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_tune_options(Arguments& command, TuneArguments& arguments);
 
+/// The options of `advise`, as typed; empty: the default.
+struct AdviseArguments {
+  std::string budget, moves, threads;
+};
+
 /// The options of `predict` and `profile fit`.
 struct PredictArguments {
   std::string calibration;  ///< a file, or "none"; empty: none
@@ -161,6 +166,7 @@ struct Options {
   PrefillArguments prefill;
   CompressArguments compress;
   TuneArguments tune;
+  AdviseArguments advise;
   std::string expect;    ///< of `compare`
   std::string at_least;  ///< of `compare`: "1%"
   std::optional<int> iteration;
@@ -192,6 +198,7 @@ struct Answer {
 [[nodiscard]] Answer simulate_command(const Options& options);
 [[nodiscard]] Answer check_command(const Options& options);
 [[nodiscard]] Answer plan_command(const Options& options);
+[[nodiscard]] Answer advise_command(const Options& options);
 [[nodiscard]] Answer ops_command(const Options& options);
 [[nodiscard]] Answer layers_command(const Options& options);
 [[nodiscard]] Answer presets_command(const Options& options);

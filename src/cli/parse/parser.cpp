@@ -84,6 +84,8 @@ constexpr std::array kExamples{
     Example{"tune",
             "longhaul tune benchmarks/scenarios/stella-fig14.toml --probes probes.csv --bandwidth "
             "100Mbps,1Gbps"},
+    Example{"advise",
+            "longhaul advise benchmarks/scenarios/dp-2dc.toml --budget-seconds 5 --out advice"},
     Example{"link import", "longhaul link import iperf3.json --between west,east"},
 };
 
@@ -97,6 +99,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_simulate();
   add_check();
   add_plan();
+  add_advise();
   add_cluster();
   add_size();
   add_ops();

@@ -65,6 +65,7 @@ private:
   void add_check();
   void add_ops();
   void add_plan();
+  void add_advise();
   void add_cluster();
   void add_size();
   void add_layers();

@@ -2,6 +2,22 @@
 
 namespace longhaul::cli {
 
+void Parser::add_advise() {
+  longhaul::Arguments& command =
+      add_command(tool_, "advise", "how to train here: the fastest plan, and what each idea brings",
+                  advise_command, {1, 1}, "scenario (.toml), stages placed or not");
+  command.option("--budget-seconds", options_.advise.budget,
+                 "wall-clock time of its searches together, about (default: 60)");
+  command.option("--search-moves", options_.advise.moves,
+                 "moves of each search instead, so that the answer is the same on any machine");
+  command.option("--search-threads", options_.advise.threads, "default: all cores");
+  command.option(
+      "--out", options_.out,
+      "directory for the schedule of each plan and the answer (advice.json); an existing "
+      "one is refused");
+  add_overrides(command);
+}
+
 void Parser::add_trace() {
   longhaul::Arguments& trace =
       tool_.command("trace", "read a trace: summary, attribution, overlap, export, merge");

@@ -75,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulate", "s.toml", "--out=-"}, "--out \"-\" names no file or directory"},
         Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
         Slip{{"frobnicate"},
-             "Known: schedule, simulate, check, plan, cluster, size, ops, layers, collective, "
+             "Known: schedule, simulate, check, plan, advise, cluster, size, ops, layers, "
+             "collective, "
              "partition, bubbles, prefill, rule, trace, compare, report, link, predict, profile, "
              "compress, "
              "tune, presets."},

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/listed_enum.hpp"
+#include "base/result.hpp"
+#include "planner/bounds/bounds.hpp"
+#include "planner/search/best.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul::planner {
+
+/// What a plan may use beside the static schedules: orders of blocks that know of delays
+/// (CrossPipe), turns of a DP-cell's pipelines on the WAN (Atlas), communication partitioned and
+/// hidden beside operators (Centauri).
+#define LONGHAUL_IDEAS(X) X(order, "order") X(turns, "turns") X(overlap, "overlap")
+LONGHAUL_LISTED_ENUM(Idea, LONGHAUL_IDEAS);
+
+using IdeaSet = std::bitset<kCountOf<Idea>>;
+[[nodiscard]] inline IdeaSet only(Idea idea) {
+  return IdeaSet{}.set(static_cast<std::size_t>(idea));
+}
+[[nodiscard]] inline bool has(const IdeaSet& ideas, Idea idea) {
+  return ideas.test(static_cast<std::size_t>(idea));
+}
+[[nodiscard]] inline bool is_within(const IdeaSet& inner, const IdeaSet& outer) {
+  return (inner & ~outer).none();
+}
+
+/// One way to run the iteration: `simulate --schedule`, and `--overlap` where one is named.
+struct AdvisedPlan {
+  Schedule schedule;    ///< within budget and capacity
+  std::string overlap;  ///< empty: none
+  Duration makespan{};
+  IdeaSet ideas;  ///< that it uses
+  Bound bound{};  ///< of its class; 0: none was computed
+};
+
+/// What an idea gains; below 0 never.
+struct IdeaValue {
+  Idea idea{};
+  Duration alone;    ///< over the static schedules, by itself
+  Duration added;    ///< over those before it in the list: these add up to the whole gain
+  Duration removed;  ///< that the best plan loses without it
+};
+
+/// An idea without which the best plan is as fast.
+struct UnusedIdea {
+  Idea idea{};
+  std::string reason;
+};
+
+struct Advice {
+  /// The fastest of each set of ideas that no smaller set reaches; the best first.
+  std::vector<AdvisedPlan> plans;
+  std::optional<Duration> baseline;  ///< the fastest static schedule; nothing: none fits
+  std::vector<IdeaValue> waterfall;  ///< each next one gains most; empty without a baseline
+  std::vector<UnusedIdea> unused;
+  std::size_t evaluated = 0;  ///< plans that were simulated by name
+  bool is_stopped = false;    ///< before all was tried
+
+  [[nodiscard]] const AdvisedPlan& best() const { return plans.front(); }
+};
+
+struct AdviceOptions {
+  Duration time = std::chrono::seconds{60};  ///< wall-clock time of the searches together, about
+  std::optional<std::int64_t> moves;         ///< instead of it, of each search: repeatable
+  int threads = 0;                           ///< 0: all cores
+  std::function<bool()> stopped;             ///< asked between plans: true ends the search
+  /// Told of the best so far when so many of kStepsOfAdvice are done.
+  std::function<void(int done, const AdvisedPlan& best)> after_step;
+};
+/// Static and dynamic schedules; the search of `best`; turns; overlaps.
+inline constexpr int kStepsOfAdvice = 4;
+
+/// The joint search over the ideas for a placed scenario, decoupled. Never slower than what
+/// `simulate` says of any static, dynamic or shared schedule that it tried, of `best`,
+/// `atlas+best`, or of the fastest of these under any overlap. Refused as try_find_best() is.
+[[nodiscard]] Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options = {});
+
+}  // namespace longhaul::planner
