@@ -1,5 +1,6 @@
 #include "profile/training_row.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -105,6 +106,14 @@ void check_layout(const CsvLine& line, const TrainingRow& row) {
                 row.microbatches(), row.pipeline);
 }
 
+std::string precision_of(const CsvLine& line, const Columns& columns) {
+  const std::vector<std::string> known{"fp16", "bf16", "bf16-pure", "fp8"};
+  const std::string word{columns.text(line, "precision")};
+  if (std::ranges::find(known, word) == known.end())
+    line.refuse("precision is \"{}\". {}", scenario::shown(word), suggestion(word, known));
+  return word;
+}
+
 TrainingRow read_row(const CsvLine& line, const Columns& columns) {
   TrainingRow row;
   row.row = columns.text(line, "row");
@@ -135,7 +144,7 @@ TrainingRow read_row(const CsvLine& line, const Columns& columns) {
   if (parallel != "yes" && parallel != "no")
     line.refuse("sequence_parallel is \"{}\". Write yes or no.", scenario::shown(parallel));
   row.sequence_parallel = parallel == "yes";
-  row.precision = columns.text(line, "precision");
+  row.precision = precision_of(line, columns);
   row.measured = measured_of(line, columns);
   check_layout(line, row);
   return row;

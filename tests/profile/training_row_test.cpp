@@ -58,6 +58,8 @@ TEST(TrainingRow, NamesTheLineOfWhatIsWrong) {
   EXPECT_THAT(refusal(with("7,selene", "7")), HasSubstr("rows.csv:2: "));
   EXPECT_THAT(refusal(with("3072,", "3O72,")), HasSubstr("hidden is \"3O72\""));
   EXPECT_THAT(refusal(with("gelu", "gelo")), HasSubstr("Did you mean \"gelu\"?"));
+  EXPECT_THAT(refusal(with("fp16", "bf61")),
+              HasSubstr("precision is \"bf61\". Did you mean \"bf16\""));
   EXPECT_THAT(refusal(with(",64,512", ",64,500")), HasSubstr("Take 480 or 512."));
   EXPECT_THAT(refusal(with(",64,512", ",128,512")), HasSubstr("are not 128 GPUs"));
   EXPECT_THAT(refusal(with("12288,32,32", "12288,31,31")), HasSubstr("does not divide by 31"));

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +12,7 @@
 #include "cli/command/commands.hpp"
 #include "cli/predict/parameters_json.hpp"
 #include "report/record_file.hpp"
+#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -23,20 +27,25 @@ profile::Calibration calibration_of(const std::string& option) {
   return profile::read_calibration(read_text_file(option), option);
 }
 
-std::int64_t whole(double ns) { return std::llround(ns); }
-
-/// They add up to the iteration: rounding is the bubble's.
+/// Whole nanoseconds that add up to the iteration: each part is what it adds to the rounded sum of
+/// those before it, so that none is below 0; the rest is the bubble's.
 ordered_json parts_json(const RowPrediction& row) {
   const planner::IterationParts& parts = row.parts;
-  const std::int64_t compute = whole(parts.compute), tensor = whole(parts.tensor);
-  const std::int64_t pipeline = whole(parts.pipeline), data = whole(parts.data);
-  const std::int64_t optimizer = whole(parts.optimizer);
-  const std::int64_t rest = row.iteration.count() - compute - tensor - pipeline - data - optimizer;
+  double sum = 0;
+  std::int64_t before = 0;
+  const auto next = [&](double ns) {
+    sum += ns;
+    const std::int64_t end = std::min(std::int64_t{std::llround(sum)}, row.iteration.count());
+    return end - std::exchange(before, end);
+  };
+  const std::int64_t compute = next(parts.compute), tensor = next(parts.tensor);
+  const std::int64_t pipeline = next(parts.pipeline), data = next(parts.data);
+  const std::int64_t optimizer = next(parts.optimizer);
   return {{"compute", compute},
           {"tensor", tensor},
           {"pipeline", pipeline},
-          {"data", data + std::min<std::int64_t>(rest, 0)},
-          {"bubble", std::max<std::int64_t>(rest, 0)},
+          {"data", data},
+          {"bubble", row.iteration.count() - before},
           {"optimizer", optimizer}};
 }
 
@@ -49,7 +58,8 @@ ordered_json row_json(const TrainingRow& row, const RowPrediction& prediction) {
           {"memory_bytes", prediction.memory.count()},
           {"fits", prediction.fits},
           {"basis", profile::to_string(prediction.basis)},
-          {"beyond", prediction.beyond}};
+          {"beyond", prediction.beyond},
+          {"products_as", row.precision == "fp8" ? "bf16" : row.precision}};
 }
 
 std::string text_of(const std::vector<TrainingRow>& rows,
@@ -73,7 +83,12 @@ std::string text_of(const std::vector<TrainingRow>& rows,
                    to_text(prediction.memory), prediction.fits ? "yes" : "no",
                    profile::to_string(prediction.basis)});
   }
-  return table.text(width);
+  std::string text = table.text(width);
+  const auto eighths = std::ranges::count(rows, "fp8", &TrainingRow::precision);
+  if (eighths > 0)
+    text += fmt::format("! {} of fp8: products are taken to be as fast as those of bf16.\n",
+                        report::counted(eighths, "row"));
+  return text;
 }
 
 }  // namespace

@@ -103,6 +103,11 @@ SizeRun sized(const Options& options) {
   run.models = planner::size_models(run.problem, run.budget, shapes, {space_of, &StopSignal::came});
   run.stopped = StopSignal::came();
   if (run.models.empty()) fail("size: it was stopped before it had a model. Give it longer.");
+  if (std::ranges::none_of(run.models,
+                           [](const SizedModel& each) { return each.plan.has_value(); }))
+    fail("size: no model of the grid has a plan on {} GPUs (h = {}, L = {}: {}).", run.budget.gpus,
+         run.models.front().shape.hidden, run.models.front().shape.layers,
+         run.models.front().why_none);
   return run;
 }
 

@@ -115,6 +115,8 @@ TEST(SizeCommand, RefusesWhatIsTooLarge) {
   EXPECT_THAT(err({"--gpus", "512", "--data", "1:100000", "--model-grid", "h=8192,L=96"}),
               HasSubstr("points"));
   EXPECT_THAT(err({"--gpus", "8:16"}), HasSubstr("--gpus"));
+  EXPECT_THAT(err({"--gpus", "7", "--model-grid", "h=8192,L=96"}),
+              HasSubstr("no model of the grid has a plan on 7 GPUs (h = 8192, L = 96: "));
   EXPECT_THAT(err({"--gpus", "8", "--price", "3"}), HasSubstr("--price"));
   EXPECT_THAT(longhaul_run({"size", "--help"}).out, ::testing::Not(HasSubstr("LOW:HIGH")));
 }

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/random.hpp"
 #include "cli/support.hpp"
 #include "support/shipped.hpp"
 
@@ -23,7 +25,10 @@ TEST(PredictCommand, PredictsPublishedRunsFromTablesAlone) {
     const double ratio = row["iteration_ns"].get<double>() / (measured_ms[i] * 1e6);
     EXPECT_NEAR(ratio, 1, i < 3 ? 0.25 : 0.10) << row["row"];
     std::int64_t sum = 0;
-    for (const auto& part : row["parts"]) sum += part.get<std::int64_t>();
+    for (const auto& part : row["parts"]) {
+      EXPECT_GE(part.get<std::int64_t>(), 0) << row["row"];
+      sum += part.get<std::int64_t>();
+    }
     EXPECT_EQ(sum, row["iteration_ns"]);
     EXPECT_LT(row["low_ns"], row["iteration_ns"]);
     EXPECT_GT(row["high_ns"], row["iteration_ns"]);
@@ -33,6 +38,40 @@ TEST(PredictCommand, PredictsPublishedRunsFromTablesAlone) {
   EXPECT_FALSE(json["parameters"][0]["fitted"]);
   EXPECT_GT(json["ops"], 100'000);
   EXPECT_TRUE(json.contains("seconds"));
+}
+
+// Of one GPU, of shapes whose operators take fractions of a nanosecond.
+TEST(PredictCommand, PartsOfOneGpuAreItsOwnWorkAlone) {
+  const TempDir directory;
+  std::string csv =
+      "row,machine,model,gpus,global_batch,micro_batch,sequence,hidden,intermediate,heads,kv_heads,"
+      "layers,vocabulary,mlp,positions,tensor,data,pipeline,chunks,schedule,recompute,sharding,"
+      "sequence_parallel,attention,precision\n";
+  Random random{7};
+  constexpr int kRows = 40;
+  for (int row = 0; row < kRows; ++row) {
+    const auto heads = random.between(4, 16);
+    csv += fmt::format(
+        "{},selene,m,1,{},1,{},{},{},{},{},{},50257,gelu,learned,1,1,1,1,accumulate,"
+        "none,none,no,plain,{}\n",
+        row, random.between(1, 9), 512 * random.between(1, 4), 64 * heads, 256 * heads, heads,
+        heads, random.between(1, 6), row == 0 ? "fp8" : "fp16");
+  }
+  const std::string rows = directory.write("rows.csv", csv);
+  const Outcome run = longhaul_run({"predict", rows, "--extrapolate", "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json()["rows"];
+  ASSERT_EQ(json.size(), static_cast<std::size_t>(kRows));
+  for (const auto& row : json) {
+    std::int64_t sum = 0;
+    for (const auto& part : row["parts"]) sum += part.get<std::int64_t>();
+    EXPECT_EQ(sum, row["iteration_ns"]);
+    for (const char* none : {"tensor", "data", "pipeline"})
+      EXPECT_EQ(row["parts"][none], 0) << none;
+    EXPECT_GE(row["parts"]["bubble"], 0);
+  }
+  EXPECT_EQ(json[0]["products_as"], "bf16");
+  EXPECT_THAT(longhaul_run({"predict", rows, "--extrapolate"}).out, HasSubstr("! 1 row of fp8"));
 }
 
 TEST(PredictCommand, TakesWhatProfileFitWrites) {
