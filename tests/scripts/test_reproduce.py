@@ -91,6 +91,15 @@ class Numbers(unittest.TestCase):
         judged = expected.judge_verdicts("f", self.directory, kept)
         self.assertEqual([one.outcome for one in judged], [MATCHED, AS_KNOWN, MISSED])
 
+    def test_a_claim_that_needs_data_may_be_left_unjudged_without_it(self):
+        kept = self.directory / "kept"
+        kept.mkdir()
+        for figure, left_out in (("f", [MISSED]), ("vtrain-fig9", [])):
+            (kept / f"{figure}-verdicts.csv").write_text(f"id,verdict,why\na,{claims.HOLDS},w\n")
+            self.write(f"{figure}-verdicts.csv", f"id,verdict,why\na,{claims.NOT_JUDGED},w\n")
+            judged = expected.judge_verdicts(figure, self.directory, kept)
+            self.assertEqual([one.outcome for one in judged], left_out)
+
 
 class Kept(unittest.TestCase):
     """Of the files in results/."""

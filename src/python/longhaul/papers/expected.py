@@ -134,6 +134,10 @@ def shown(end):
     return "" if math.isinf(end) else f"{end:.6g}"
 
 
+# Kept verdicts of data that is not part of the project: without it claims are not judged.
+JUDGED_WITH_DATA = {"vtrain-fig9"}
+
+
 def judge_verdicts(figure, directory, reference):
     """Each verdict of a figure against the one that results/ keeps: claims are judged by the rules
     of docs/figures.md, and simulated numbers are the same on every machine."""
@@ -143,7 +147,7 @@ def judge_verdicts(figure, directory, reference):
     for claim, row in kept.items():
         now = ours.get(claim, {}).get("verdict", "no verdict")
         same = now == row["verdict"]
-        if row["verdict"] == now == claims.NOT_JUDGED:
+        if now == claims.NOT_JUDGED and (row["verdict"] == now or figure in JUDGED_WITH_DATA):
             continue  # no number
         good = MATCHED if row["verdict"] == claims.HOLDS else AS_KNOWN
         outcomes.append(Outcome(f"claim {claim}", figure, now, row["verdict"], row["verdict"],

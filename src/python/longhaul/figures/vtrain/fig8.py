@@ -24,7 +24,7 @@ FIGURE = Figure(
     shows="the operator graph of (t, d, p) = (4, 2, 3), one GPU of each stage (vTrain figure 8)",
     repeat=Repeat("vtrain", seconds=5, simulate=("--simulate",)),
     expected=tuple(
-        Expected(f"nodes {kind}", "exact", low=count, high=count, column="node",
+        Expected(f"nodes {kind}", "exact", low=count, high=count, column="level",
                  where=f"kind={kind}", reduce="count",
                  why="Three layers, two microbatches, two all-reduces a layer and pass, two "
                      "borders, one gradient all-reduce and step a stage.")
