@@ -66,6 +66,7 @@ void EventPlayer::prepare(const plan::Stream& stream, int first, const PlayedWea
 void EventPlayer::begin(TimePoint at) {
   began_ = at;
   live_.clear(stream_.first);
+  held_back_.clear();
   begun_[stream_.first] = at;
   while (!timers_.empty()) timers_.pop();
   for (LaneState& lane : lanes_) {
@@ -156,6 +157,7 @@ bool EventPlayer::finish_blocks(TimePoint at) {
     end(op, finished->due, at);
     moved = true;
   }
+  for (OpInstance* const op : std::exchange(held_back_, {})) begin_op(*op, at);
   return moved;
 }
 

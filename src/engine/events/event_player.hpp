@@ -117,6 +117,7 @@ private:
   bool post(OpInstance& op, TimePoint at);
   bool ask(OpInstance& op, TimePoint at);
   void start(OpInstance& op, TimePoint start, TimePoint at);
+  [[nodiscard]] bool must_wait(const OpInstance& op, TimePoint at) const;
   void begin_op(OpInstance& op, TimePoint at);
   void end(OpInstance& op, TimePoint due, TimePoint at);
   void skip(OpInstance& op, Outcome outcome, TimePoint at);
@@ -203,8 +204,10 @@ private:
   struct RunningBlock {
     OpInstance* op = nullptr;
     TimePoint due{};
+    TimePoint planned_end{};  ///< had it begun when what it holds was free
   };
-  std::vector<RunningBlock> running_;  ///< on the device
+  std::vector<RunningBlock> running_;   ///< on the device
+  std::vector<OpInstance*> held_back_;  ///< should run, when a block before them is over
 
   EventMessages messages_;
   std::unordered_map<comm::RequestId, Expectation> expected_;

@@ -1,5 +1,6 @@
 // An op from when its lane reaches it to its end.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -126,8 +127,28 @@ void EventPlayer::start(OpInstance& op, TimePoint start, TimePoint at) {
     begin_op(op, at);
 }
 
+/// Does a block that began late, or is to begin late, still have what the op was planned to have?
+bool EventPlayer::must_wait(const OpInstance& op, TimePoint at) const {
+  if (plan_.op(op.op).kind != OpKind::compute) return false;
+  return std::ranges::any_of(plan_.resources_of(op.op), [&](ResourceId needed) {
+    const auto holds = [&](const OpInstance& other) {
+      const auto held = plan_.resources_of(other.op);
+      return std::ranges::find(held, needed) != held.end();
+    };
+    return std::ranges::any_of(held_back_,
+                               [&](const OpInstance* other) { return holds(*other); }) ||
+           std::ranges::any_of(running_, [&](const RunningBlock& block) {
+             return block.due > at && block.planned_end <= op.time.start && holds(*block.op);
+           });
+  });
+}
+
 void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
-  op.time.start = at;
+  if (must_wait(op, at)) {
+    held_back_.push_back(&op);
+    return;
+  }
+  const TimePoint planned = std::exchange(op.time.start, at);
   op.time.bound_by = op.cause.by;
   op.time.bound_kind = op.cause.kind;
   note(op.op, comm::OpEvent::started);
@@ -156,7 +177,7 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
                               op.op, first_iteration_ + op.iteration);
   const Duration duration = scaled(duration_of(op.op, op.iteration), factor);
   const TimePoint begin = state_.begin_at(op.cause, at, duration);
-  running_.push_back({&op, begin + duration});
+  running_.push_back({&op, begin + duration, planned + duration});
   device_.start(op.op, begin, duration);
 }
 
