@@ -99,6 +99,24 @@ TEST_F(RealRuns, ReplicasSumWhateverTheWayOfSumming) {
   }
 }
 
+// From the second on they are made of gradients that four replicas have summed over rings.
+TEST_F(RealRuns, TwoRunsOf16RanksHaveTheSameLossesInEveryBit) {
+  const auto losses = [&] {
+    EXPECT_EQ(
+        run_real(0, {"--schedule", "1f1b", "--set", "parallel.replicas=4", "--set",
+                     "parallel.gradient_sync=all-reduce", "--iterations", "4", "--warmup", "0",
+                     "--check-gradients", "off", "--ranks-per-process", "16", "--out", out()}),
+        0)
+        << output();
+    const auto found = schedules()[0]["real"]["loss"].get<std::vector<double>>();
+    std::filesystem::remove_all(out());
+    return found;
+  };
+  const std::vector<double> once = losses();
+  EXPECT_EQ(once.size(), 4U);
+  EXPECT_EQ(losses(), once);
+}
+
 TEST_F(RealRuns, GroupedAndWithoutEmulationAndAsThreads) {
   EXPECT_EQ(run_real(4, {"--schedule", "1f1b,zbv", "--comm", "grouped"}), 0) << output();
   EXPECT_EQ(run_real(1, {"--schedule", "zb-h1", "--emulate", "off", "--optimizer", "sgd",
