@@ -125,6 +125,7 @@ ordered_json time_json(const CollectiveTime& time, const CollectiveBound& bound)
   json["size_bytes"] = collective.size.count();
   json["duration_ns"] = time.duration.count();
   json["messages"] = time.messages;
+  json["critical_messages"] = time.critical_messages;
   json["bytes_by_level"] = {{"node", time.bytes.node.count()},
                             {"datacenter", time.bytes.datacenter.count()},
                             {"wan", time.bytes.wan.count()}};

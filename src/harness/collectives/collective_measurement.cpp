@@ -9,6 +9,7 @@
 #include "engine/payloads/collective_data_plane.hpp"
 #include "harness/ranks/main.hpp"
 #include "host/machine.hpp"
+#include "plan/critical_messages.hpp"
 #include "plan/rewrite/beside.hpp"
 #include "sim/simulate.hpp"
 
@@ -80,6 +81,11 @@ double CollectiveMeasurement::difference_percent() const {
   return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
 }
 
+std::optional<Duration> CollectiveMeasurement::late_per_message() const {
+  if (summary.n == 0) return std::nullopt;
+  return plan::late_per_message(summary.median, predicted.duration, predicted.critical_messages);
+}
+
 double CollectiveMeasurement::difference_without_credit_percent() const {
   const auto predicted_ns = static_cast<double>(predicted.duration.count());
   return (summarize(without_credit_ns).median / predicted_ns - 1) * 100;
@@ -107,6 +113,18 @@ std::int64_t CollectiveMeasurement::wrong() const {
 
 namespace {
 
+/// Messages on the critical path of the last collective, from its first message's start on.
+int critical_messages_of(const Plan& plan, const OpTimes& times) {
+  Duration begin = Duration::max();
+  OpId last = kNone<OpId>;
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i) {
+    if (!is_in(Part::last_collective, plan, plan.ops[i])) continue;
+    begin = std::min(begin, times[i].start);
+    if (last == kNone<OpId> || times[i].end > times[index(last)].end) last = OpId{i};
+  }
+  return plan::messages_on_critical_path(plan, times, last, begin);
+}
+
 /// The collective's messages, and the pipeline beside them; predictions of both.
 Plan plan_of(const plan::Collective& collective, const Scenario& scenario,
              const CollectiveSettings& settings, CollectiveMeasurement& measured) {
@@ -118,6 +136,7 @@ Plan plan_of(const plan::Collective& collective, const Scenario& scenario,
                                 .alone = measured.predicted.duration,
                                 .predicted = predicted_span(both, Part::all, times)};
   measured.predicted.duration = predicted_span(both, Part::last_collective, times);
+  measured.predicted.critical_messages = critical_messages_of(both, times);
   return both;
 }
 

@@ -75,6 +75,8 @@ struct CollectiveMeasurement {
   std::optional<BesideTimes> beside{};
 
   [[nodiscard]] double difference_percent() const;
+  /// Of the median: plan::late_per_message().
+  [[nodiscard]] std::optional<Duration> late_per_message() const;
   [[nodiscard]] double difference_without_credit_percent() const;
   /// From the median over ties.
   [[nodiscard]] double difference_over_ties_percent() const;

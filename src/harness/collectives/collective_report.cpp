@@ -4,6 +4,7 @@
 #include "base/unit_text.hpp"
 #include "harness/collectives/collective_measurement.hpp"
 #include "harness/options/credit.hpp"
+#include "plan/critical_messages.hpp"
 #include "report/collective_options.hpp"
 #include "report/scenario_text.hpp"
 
@@ -104,6 +105,7 @@ std::string comparison_table(std::span<const CollectiveMeasurement> measured, Ta
                {"out: 95% interval", Align::right, 1},
                {"predicted"},
                {"diff %"},
+               {"us/hop", Align::right, 4},
                {"MPI's own, out"},
                {"over ours"},
                {"MPI's own, in"},
@@ -114,7 +116,7 @@ std::string comparison_table(std::span<const CollectiveMeasurement> measured, Ta
                    std::to_string(collective.pieces), std::to_string(each.summary.n),
                    interval_of(each.summary), to_text(each.predicted.duration),
                    fmt::format("{:+.1f}", each.difference_percent()),
-                   time_of(each.own_out_of_place),
+                   plan::late_text(each.late_per_message()), time_of(each.own_out_of_place),
                    times_of(each.own_out_of_place, each.out_of_place), time_of(each.own_in_place),
                    times_of(each.own_in_place, each.in_place)});
   }
@@ -199,9 +201,10 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, 
                  {"measured"},
                  {"95% interval", Align::right, 4},
                  {"diff %"},
-                 {"over ties"},
-                 {"diff %"},
-                 {"no credit", Align::right, 3},
+                 {"us/hop"},
+                 {"over ties", Align::right, 5},
+                 {"ties diff %"},
+                 {"no credit"},
                  {"us a side", Align::right, 2},
                  {"algbw GB/s", Align::right, 1},
                  {"busbw GB/s", Align::right, 2},
@@ -218,7 +221,8 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, 
           {report::algorithm_text(collective), std::to_string(collective.pieces),
            std::to_string(each.summary.n), to_text(each.predicted.duration),
            time_text(each.summary.median), interval_of(each.summary),
-           fmt::format("{:+.2f}", each.difference_percent()), over_ties_text(each),
+           fmt::format("{:+.2f}", each.difference_percent()),
+           plan::late_text(each.late_per_message()), over_ties_text(each),
            over_ties_difference(each), without_credit_text(each),
            fmt::format("{:.1f}", 1e-3 * static_cast<double>(each.processor_time_of_side().count())),
            rate_text(rates.algorithm), rate_text(rates.bus), std::to_string(each.checks.wrong()),
@@ -248,6 +252,7 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
                       {"pieces", collective.pieces},
                       {"size_bytes", collective.size.count()},
                       {"messages", each.predicted.messages},
+                      {"critical_messages", each.predicted.critical_messages},
                       {"predicted_ns", each.predicted.duration.count()},
                       {"n", each.summary.n},
                       {"median_ns", each.summary.median}};
@@ -256,6 +261,8 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
             ? ordered_json{each.summary.median_interval->low, each.summary.median_interval->high}
             : ordered_json{};
     json["difference_percent"] = each.difference_percent();
+    const auto late = each.late_per_message();
+    json["late_per_message_ns"] = late ? ordered_json(late->count()) : ordered_json{};
     if (each.over_ties)
       json["over_ties"] = {{"low_ns", each.over_ties->low.count()},
                            {"median_ns", each.over_ties->median.count()},

@@ -9,6 +9,7 @@
 #include "harness/records/pipeline_record.hpp"
 #include "harness/records/sample_report.hpp"
 #include "harness/session/check_report.hpp"
+#include "plan/critical_messages.hpp"
 #include "report/tables.hpp"
 
 namespace longhaul::harness {
@@ -118,11 +119,6 @@ std::vector<Table::Column> columns_of(const OptionalColumns& has, const report::
   return columns;
 }
 
-/// As played: what messages and the ops after them cost on this machine.
-std::string late_text(const std::optional<Duration>& late) {
-  return late ? fmt::format("{:.1f}", static_cast<double>(late->count()) / 1e3) : "-";
-}
-
 /// A line of the table; times are the scenario's own, `rates` those of the median.
 std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalColumns& has,
                                   const OwnRates& rates, const report::TimeScale& scale,
@@ -138,7 +134,7 @@ std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalCo
                                  std::to_string(s.n),
                                  fmt::format("{:+.2f}", m.difference_percent()),
                                  fmt::format("{:+.2f}", m.difference_without_credit_percent()),
-                                 late_text(late),
+                                 plan::late_text(late),
                                  verdict,
                                  report::percent_text(report::mean(m.measured.bubble_ratio)),
                                  peak_text(m)};

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "harness/session/check_report.hpp"
+#include "plan/critical_messages.hpp"
 #include "plan/plan.hpp"
 #include "plan/rows.hpp"
 #include "trace/file/trace_file.hpp"
@@ -186,19 +187,6 @@ void start_at_zero(OpTimes& times) {
   align(times, {0, static_cast<std::uint32_t>(times.size())}, -begin);
 }
 
-int messages_on_critical_path(const Plan& plan, const OpTimes& times) {
-  if (times.empty()) return 0;
-  const auto last = std::ranges::max_element(times, {}, &OpTime::end);
-  int messages = 0;
-  std::size_t at = static_cast<std::size_t>(last - times.begin());
-  for (std::size_t steps = 0; steps < times.size(); ++steps) {
-    if (plan.ops[at].kind == OpKind::recv) ++messages;
-    if (times[at].bound_by == kNone<OpId>) break;
-    at = index(times[at].bound_by);
-  }
-  return messages;
-}
-
 IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
                             const Scenario& scenario) {
   Timeline timeline;
@@ -345,7 +333,8 @@ void ScheduleSession::summarize_outcomes() {
   for (const Outcome& outcome : outcomes_)
     measurement_.without_credit_ns.push_back(
         static_cast<double>(outcome.report.makespan_ns + outcome.credit_lag.count()));
-  measurement_.critical_messages = messages_on_critical_path(planned_.plan, planned_.predicted);
+  measurement_.critical_messages =
+      plan::messages_on_critical_path(planned_.plan, planned_.predicted);
   const Outcome& shown = typical(outcomes_, measurement_.summary.median);
   measurement_.measured = record_of(shown, planned_, scenario_);
   measurement_.predicted =
@@ -369,9 +358,7 @@ double PipelineMeasurement::difference_without_credit_percent() const {
 }
 
 std::optional<Duration> PipelineMeasurement::late_per_message() const {
-  if (critical_messages == 0) return std::nullopt;
-  const double late = summary.median - static_cast<double>(predicted.makespan_ns);
-  return Duration{std::llround(late / critical_messages)};
+  return plan::late_per_message(summary.median, Duration{predicted.makespan_ns}, critical_messages);
 }
 
 double PipelineMeasurement::straggling_difference_percent() const {

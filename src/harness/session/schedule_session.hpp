@@ -44,8 +44,7 @@ struct PipelineMeasurement {
   [[nodiscard]] double difference_percent() const;
   /// The same by the shadow clock.
   [[nodiscard]] double difference_without_credit_percent() const;
-  /// By how much the median is above the prediction, for each message of the critical path: unlike
-  /// percents it does not depend on time_scale. nullopt: the path has none.
+  /// Of the median: plan::late_per_message().
   [[nodiscard]] std::optional<Duration> late_per_message() const;
   /// To `straggling`, which must be there.
   [[nodiscard]] double straggling_difference_percent() const;
@@ -58,9 +57,6 @@ struct IterationOutcome {
   Duration credit_lag{};  ///< by how much later it would have ended without credit
   std::optional<collective::Exposure> exposure{};  ///< under an overlap
 };
-/// Messages on the critical path of a plan whose ops were bound as `times` says.
-[[nodiscard]] int messages_on_critical_path(const Plan& plan, const OpTimes& times);
-
 /// From the times of all ranks' ops.
 [[nodiscard]] IterationOutcome outcome_of(const Plan& plan, const OpTimes& times, int iteration,
                                           const Scenario& scenario);

@@ -10,6 +10,7 @@
 #include "base/unit_text.hpp"
 #include "device/cpu_devices.hpp"
 #include "engine/events/op_board.hpp"
+#include "plan/critical_messages.hpp"
 #include "plan/plan_draft.hpp"
 #include "plan/rows.hpp"
 #include "sim/simulate.hpp"
@@ -18,6 +19,8 @@ namespace longhaul::harness {
 namespace {
 
 constexpr int kParts = 3;
+/// Iterations at the end of a stream over which its critical path is followed.
+constexpr std::size_t kLookedBack = 16;
 using Blocks = std::array<plan::PlanDraft::Handle, kParts>;
 
 /// When iterations start: memory does not grow with their number.
@@ -107,15 +110,23 @@ void append_predicted(Timeline& timeline, const Plan& plan, int iterations) {
   });
 }
 
+std::optional<Duration> StreamMeasurement::late_per_message() const {
+  if (periods == 0) return std::nullopt;
+  return plan::late_per_message(static_cast<double>(measured.count()), predicted, messages);
+}
+
 StreamMeasurement measure_stream(const StreamCase& of, const PlannedStream& planned,
                                  engine::Ranks& ranks, const StreamSettings& settings,
                                  engine::Checks& checks) {
   const Plan& plan = planned.plan;
   const plan::Stream stream{settings.iterations, {}, planned.first};
   const OpId own_first{ops_of_rank(plan, ranks.self()).first};
+  std::vector<OpTimes> latest;  // as simulated
   Starts predicted{planned.first + settings.warmup}, measured{planned.first + settings.warmup};
   sim::simulate_stream(plan, stream, [&](const sim::StreamedIteration& done) {
     predicted.add(done.iteration, done.results.times[index(own_first)].start);
+    if (latest.size() == kLookedBack) latest.erase(latest.begin());
+    latest.push_back(done.results.times);
   });
   engine::EngineOptions options;
   options.credit = settings.credit;
@@ -131,8 +142,9 @@ StreamMeasurement measure_stream(const StreamCase& of, const PlannedStream& plan
   });
   ranks.watchdog().watch(nullptr, {});
   StreamMeasurement measurement{
-      of, planned.first, measured.periods(), {}, {}, engine.most_live_iterations()};
+      of, planned.first, measured.periods(), {}, {}, 0, engine.most_live_iterations()};
   if (measurement.periods == 0) return measurement;
+  measurement.messages = plan::messages_on_critical_path(plan, latest, own_first);
   measurement.predicted = predicted.period();
   measurement.measured = Duration{ranks.world().maximum(measured.period().count())};
   return measurement;
@@ -175,8 +187,13 @@ std::vector<Bandwidth> parse_rates(const std::string& list) {
 }
 
 std::string stream_table(const std::vector<StreamMeasurement>& measurements) {
-  Table table{
-      {{"rate"}, {"stale"}, {"predicted [ms]"}, {"measured [ms]"}, {"difference"}, {"in memory"}}};
+  Table table{{{"rate"},
+               {"stale"},
+               {"predicted [ms]"},
+               {"measured [ms]"},
+               {"difference"},
+               {"us/hop"},
+               {"in memory"}}};
   const auto ms = [](Duration time) {
     return fmt::format("{:.3f}", static_cast<double>(time.count()) / 1e6);
   };
@@ -185,7 +202,7 @@ std::string stream_table(const std::vector<StreamMeasurement>& measurements) {
                    each.periods == 0 ? "-" : ms(each.predicted),
                    each.periods == 0 ? "-" : ms(each.measured),
                    each.periods == 0 ? "-" : fmt::format("{:+.2f}%", 100 * each.difference()),
-                   std::to_string(each.live)});
+                   plan::late_text(each.late_per_message()), std::to_string(each.live)});
   return table.text();
 }
 

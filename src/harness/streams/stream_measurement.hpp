@@ -40,7 +40,10 @@ struct StreamMeasurement {
   int periods = 0;       ///< that were measured; 0: too few iterations were left to run
   Duration predicted{};  ///< between the starts of two iterations, mean
   Duration measured{};   ///< the same, of the slowest rank
+  double messages = 0;   ///< on the predicted critical path, of an iteration
   std::size_t live = 0;  ///< iterations in memory at a time
+  /// plan::late_per_message(); nullopt also where nothing was measured.
+  [[nodiscard]] std::optional<Duration> late_per_message() const;
   [[nodiscard]] double difference() const {
     if (periods == 0) return 0;
     return static_cast<double>(measured.count()) / static_cast<double>(predicted.count()) - 1;

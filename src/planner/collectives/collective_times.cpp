@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/index.hpp"
+#include "plan/critical_messages.hpp"
 #include "schedule/network_routes.hpp"
 #include "sim/simulate.hpp"
 
@@ -60,6 +61,7 @@ Result<CollectiveTime> play_collective(const Collective& collective, const Scena
   played.collective = collective;
   for (const OpTime& time : times) played.duration = std::max(played.duration, time.end);
   played.messages = steps.messages.size();
+  played.critical_messages = plan::messages_on_critical_path(plan, times);
   played.bytes = plan::bytes_by_level(collective, steps, scenario);
   find_busiest(plan, times, played);
   return played;

@@ -16,6 +16,7 @@ struct CollectiveTime {
   plan::Collective collective;
   Duration duration{};  ///< from the start until the last message has arrived
   std::size_t messages = 0;
+  int critical_messages = 0;  ///< of these on the critical path
   plan::BytesByLevel bytes;
   plan::ResourceUse busiest;  ///< of links, interfaces and ports; without a name where none is held
   Duration least{};           ///< the work of the busiest: in no number of pieces it takes less

@@ -52,6 +52,7 @@ TEST_F(CollectiveCommand, SaysWhatAMeshTakes) {
   EXPECT_EQ(one["size_bytes"], 4'000'000);
   EXPECT_EQ(one["duration_ns"], 3'500'000);
   EXPECT_EQ(one["messages"], 8);
+  EXPECT_EQ(one["critical_messages"], 3) << "two share an interface, then one inside the node";
   EXPECT_EQ(one["bytes_by_level"]["node"], 8'000'000);
   EXPECT_EQ(one["bytes_by_level"]["datacenter"], 4'000'000);
   EXPECT_EQ(one["bytes_by_level"]["wan"], 0);

@@ -17,6 +17,7 @@ CollectiveMeasurement measured(CollectiveKind kind, std::vector<double> duration
   made.predicted.collective = flat(kind, 4, Bytes{4'000'000}, plan::CollectiveAlgorithm::ring);
   made.predicted.duration = 4ms;
   made.predicted.messages = 12;
+  made.predicted.critical_messages = 6;
   made.durations_ns = std::move(durations);
   made.summary = summarize(made.durations_ns);
   return made;
@@ -50,12 +51,14 @@ TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
       text,
       HasSubstr(
           "\nbroadcast of 3.815 MiB among 4 ranks (count 4000000, type uint8, redop none)\n"));
-  EXPECT_THAT(text, HasSubstr("4 ms    4.2 ms  4.1 ms - 4.4 ms   +5.00"));
-  EXPECT_THAT(text, HasSubstr("- (n < 6)   +0.00"));
+  EXPECT_THAT(text, HasSubstr("4 ms    4.2 ms  4.1 ms - 4.4 ms   +5.00    33.3"));
+  EXPECT_THAT(text, HasSubstr("- (n < 6)   +0.00     0.0"));
   const auto json = collectives_json(all);
   EXPECT_EQ(json[0]["n"], 7);
   EXPECT_EQ(json[0]["median_ns"], 4.2e6);
   EXPECT_NEAR(json[0]["difference_percent"].get<double>(), 5, 1e-9);
+  EXPECT_EQ(json[0]["critical_messages"], 6);
+  EXPECT_EQ(json[0]["late_per_message_ns"], 33'333);
   EXPECT_EQ(json[0]["durations_ns"].size(), 7U);
   EXPECT_TRUE(json[1]["interval_ns"].is_null());
 }
@@ -69,7 +72,7 @@ TEST(CollectiveReport, HoldsTheMedianAgainstTheRangeOverTies) {
   EXPECT_EQ(json["median_ns"], 4'300'000);
   EXPECT_EQ(json["draws"], 40);
   EXPECT_NEAR(json["difference_percent"].get<double>(), 0, 1e-9);
-  EXPECT_THAT(emulated_tables({each}, TableWidth::whole), HasSubstr("4 ms - 5 ms   +0.00"));
+  EXPECT_THAT(emulated_tables({each}, TableWidth::whole), HasSubstr("4 ms - 5 ms        +0.00"));
 }
 
 }  // namespace

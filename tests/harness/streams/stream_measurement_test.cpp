@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "plan/critical_messages.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::harness {
@@ -28,6 +29,36 @@ TEST(StreamMeasurement, TwoRanksHaveKnownTimes) {
   EXPECT_EQ(starts(transfer(20), 0, 3), (std::vector<Duration>{0ms, 115ms, 230ms}));
   EXPECT_EQ(starts(transfer(20), 1, 3), (std::vector<Duration>{0ms, 90ms, 180ms}));
   EXPECT_EQ(starts(transfer(40), 0, 4), (std::vector<Duration>{0ms, 135ms, 300ms, 465ms}));
+}
+
+// Between two iterations of 115 ms lies the exchange of part 0, whose B is the last; those of
+// 90 ms wait for none.
+TEST(StreamMeasurement, KnowsItsMessagesOnTheCriticalPath) {
+  const auto messages = [](int stale, double rate = 10e9, int ranks = 2) {
+    const Plan plan = plan_of_exchange(ranks, {Bandwidth{rate}, stale}, {});
+    std::vector<OpTimes> all;
+    sim::simulate_stream(plan, {8, {}}, [&](const sim::StreamedIteration& done) {
+      all.push_back(done.results.times);
+    });
+    return plan::messages_on_critical_path(plan, std::span{all}.last(6), OpId{0});
+  };
+  EXPECT_DOUBLE_EQ(messages(0), 1);
+  EXPECT_DOUBLE_EQ(messages(1), 0);
+  // Three transfers of 25 ms, one after the other, and a replica's blocks: 150 ms, but for the
+  // ends.
+  EXPECT_NEAR(messages(0, 8e9, 4), 3, 0.5);
+}
+
+TEST(StreamMeasurement, SaysHowLateItIsForEachMessage) {
+  StreamMeasurement measured{.of = {Bandwidth{10e9}, 0},
+                             .periods = 5,
+                             .predicted = 115ms,
+                             .measured = 115'500us,
+                             .messages = 2};
+  EXPECT_EQ(measured.late_per_message(), Duration{250us});
+  EXPECT_NE(stream_table({measured}).find("250.0"), std::string::npos);
+  measured.periods = 0;
+  EXPECT_EQ(measured.late_per_message(), std::nullopt);
 }
 
 // What may not run takes no time of the rest.

@@ -39,6 +39,23 @@ TEST(CollectiveTimes, OfFourRanksInANode) {
   EXPECT_EQ(time(CollectiveKind::broadcast, Algorithm::tree), 10ms);
 }
 
+// Messages that wait for each other: of a ring 2(n - 1) steps, of halves 2 log n, of direct ones
+// those of one member.
+TEST(CollectiveTimes, KnowTheMessagesOnTheCriticalPath) {
+  const Scenario scenario =
+      scenario_of({.gpus = 4, .interfaces = "device = \"1GB/s\"\ndevice_latency = \"1ms\""});
+  const auto messages = [&](CollectiveKind kind, Algorithm algorithm) {
+    return play_collective(flat(kind, 4, Bytes{4'000'000}, algorithm), scenario)
+        .or_throw()
+        .critical_messages;
+  };
+  EXPECT_EQ(messages(CollectiveKind::all_gather, Algorithm::ring), 3);
+  EXPECT_EQ(messages(CollectiveKind::all_reduce, Algorithm::ring), 6);
+  EXPECT_EQ(messages(CollectiveKind::all_reduce, Algorithm::halving), 4);
+  EXPECT_EQ(messages(CollectiveKind::all_to_all, Algorithm::direct), 3);
+  EXPECT_EQ(messages(CollectiveKind::broadcast, Algorithm::tree), 2);
+}
+
 TEST(CollectiveTimes, OfTwoNodesOfTwo) {
   const Scenario scenario = scenario_of({.nodes = 2,
                                          .gpus = 2,
