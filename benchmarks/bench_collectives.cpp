@@ -42,7 +42,9 @@ ExitCode run(const Options& options) {
     if (!ranks.host_ranks().all_local()) settings.engine.clock_offset = environment.clock().offset;
     collectives = harness::collectives_of(options, scenario);
   });
-  harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device);
+  settings.own = harness::own_calls_of(
+      settings,
+      harness::take_transport(ranks, comm::transport_kind_of(options.transport), settings.device));
   Progress progress{"bench_collectives", std::ssize(collectives)};
   std::int64_t done = 0;
   const std::vector<harness::CollectiveMeasurement> measured = harness::measure_collectives(

@@ -76,6 +76,17 @@ bool adds_up(const plan::Collective& collective, const plan::CollectiveSteps& st
 
 }  // namespace
 
+std::optional<OwnCalls> own_calls_of(const CollectiveSettings& settings,
+                                     const comm::TransportChoice& transport) {
+  if (settings.device == DeviceKind::cpu) return OwnCalls::mpi;
+  if (transport.kind == comm::TransportKind::nccl) return OwnCalls::nccl;
+  if (settings.calls != CollectiveCalls::native) return std::nullopt;
+  throw CollectiveError{
+      fmt::format("--collectives native: --transport {} has no collectives of its own ({}). Use "
+                  "--transport nccl where each rank has a GPU, or --device cpu for MPI's.",
+                  to_string(transport.kind), transport.why)};
+}
+
 double CollectiveMeasurement::difference_percent() const {
   const auto expected = static_cast<double>(predicted.duration.count());
   return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
@@ -231,10 +242,13 @@ void play_at_full_speed(const plan::Collective& collective, engine::Ranks& ranks
 
 void call_own(const plan::Collective& collective, engine::Ranks& ranks,
               const CollectiveSettings& settings, CollectiveMeasurement& measured) {
-  if (settings.device != DeviceKind::cpu) return;
-  measured.own_out_of_place =
-      time_own(collective, ranks, settings.repetitions, BufferUse::out_of_place);
-  measured.own_in_place = time_own(collective, ranks, settings.repetitions, BufferUse::in_place);
+  if (!settings.own) return;
+  const auto time = [&](BufferUse use) {
+    return time_own(collective, ranks, settings.repetitions, use, *settings.own);
+  };
+  measured.own_by = *settings.own;
+  measured.own_out_of_place = time(BufferUse::out_of_place);
+  measured.own_in_place = time(BufferUse::in_place);
 }
 
 bool is_same_call(const plan::Collective& a, const plan::Collective& b) {
@@ -277,6 +291,7 @@ std::vector<CollectiveMeasurement> measure_collectives(
       measured = measure_collective(each, scenario, ranks, settings);
     }
     if (is_same) {
+      measured.own_by = all.back().own_by;
       measured.own_out_of_place = all.back().own_out_of_place;
       measured.own_in_place = all.back().own_in_place;
     } else {
@@ -284,8 +299,8 @@ std::vector<CollectiveMeasurement> measure_collectives(
     }
     if (native && !measured.own_out_of_place)
       throw CollectiveError{
-          "--collectives native: there is no call of MPI here (ranks are threads, payloads lie on "
-          "a GPU, or the vectors are too large). Leave it out."};
+          "--collectives native: there is no call of MPI here (ranks are threads, or the vectors "
+          "are too small or too large). Leave it out."};
     if (native) {
       measured.durations_ns = measured.own_out_of_place->durations_ns;
       measured.summary = measured.own_out_of_place->summary;

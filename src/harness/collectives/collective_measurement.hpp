@@ -30,14 +30,21 @@ struct CollectiveSettings {
   engine::EngineOptions engine;  ///< emulation off: the machine as it is, whole messages
   DeviceKind device = DeviceKind::cpu;
   CollectiveCalls calls = CollectiveCalls::messages;
-  std::optional<BesideWork> beside{};  ///< where links are emulated
-  planner::TieDraws ties{};            ///< no draws: none are made
+  std::optional<OwnCalls> own = OwnCalls::mpi;  ///< timed beside; see own_calls_of()
+  std::optional<BesideWork> beside{};           ///< where links are emulated
+  planner::TieDraws ties{};                     ///< no draws: none are made
 
   /// Otherwise the machine is measured as it is.
   [[nodiscard]] bool emulates() const {
     return engine.emulation == engine::Emulation::on && calls == CollectiveCalls::messages;
   }
 };
+
+/// Whose own calls are timed: MPI's of numbers in the hosts' memory, NCCL's where it carries what
+/// lies on GPUs; nullopt: no one's. Throws Error, the same on all ranks, where they alone are asked
+/// for.
+[[nodiscard]] std::optional<OwnCalls> own_calls_of(const CollectiveSettings& settings,
+                                                   const comm::TransportChoice& transport);
 
 /// A pipeline that was played beside a collective, and what the collective would take by itself.
 struct BesideTimes {
@@ -56,7 +63,7 @@ struct CollectiveMeasurement {
   /// Of the same, where messages that ask for a resource at once come in any order; emulated alone.
   std::optional<planner::TieRange> over_ties{};
   /// Of each iteration: from the first message's start on any rank until the last has arrived; at
-  /// full speed those of `out_of_place`. Of native ones those of MPI.
+  /// full speed those of `out_of_place`. Of native ones those of the one call.
   std::vector<double> durations_ns;
   SampleSummary summary;
   /// Where links are emulated and nothing is beside it: had no op been given credit for lateness.
@@ -70,8 +77,9 @@ struct CollectiveMeasurement {
   Bytes largest_message, largest_sent;
   /// Without emulation alone.
   std::optional<TimedRuns> out_of_place{}, in_place{};
-  /// MPI's own call on these ranks, on the machine as it is.
+  /// One call of MPI or NCCL on these ranks, on the machine as it is.
   std::optional<TimedRuns> own_out_of_place{}, own_in_place{};
+  OwnCalls own_by = OwnCalls::mpi;
   std::optional<BesideTimes> beside{};
 
   [[nodiscard]] double difference_percent() const;
@@ -94,7 +102,7 @@ struct CollectiveMeasurement {
                                                        engine::Ranks& ranks,
                                                        const CollectiveSettings& settings);
 
-/// Each of them, and MPI's own call of the same kind, group and size beside it. `after_each` is
+/// Each of them, and the own call of the same kind, group and size beside it. `after_each` is
 /// called on every rank.
 [[nodiscard]] std::vector<CollectiveMeasurement> measure_collectives(
     const std::vector<plan::Collective>& collectives, const Scenario& scenario,

@@ -34,7 +34,12 @@ const char* operation_of(CollectiveKind kind) {
   return facts_of(kind).merging == Merging::sum ? "sum" : "none";
 }
 
-/// Our messages' time over that of MPI's own call: how many times as long that takes.
+/// "MPI's own": the one call that is held against our messages.
+std::string own_name(const CollectiveMeasurement& measured) {
+  return fmt::format("{}'s own", to_string(measured.own_by));
+}
+
+/// Our messages' time over that of the own call: how many times as long that takes.
 std::string times_of(const std::optional<TimedRuns>& own, const std::optional<TimedRuns>& ours) {
   if (!own || !ours || !(ours->summary.median > 0)) return "-";
   return fmt::format("{:.2f}x", own->summary.median / ours->summary.median);
@@ -86,7 +91,7 @@ std::string nccl_table(std::span<const CollectiveMeasurement> measured, TableWid
   for (const CollectiveMeasurement& each : measured) {
     const plan::Collective& collective = each.predicted.collective;
     const bool native = !each.out_of_place;
-    std::vector<std::string> row{native ? "MPI's own" : report::algorithm_text(collective),
+    std::vector<std::string> row{native ? own_name(each) : report::algorithm_text(collective),
                                  std::to_string(collective.size.count()),
                                  std::to_string(collective.size.count() / 4), "float",
                                  operation_of(collective.kind)};
@@ -106,9 +111,9 @@ std::string comparison_table(std::span<const CollectiveMeasurement> measured, Ta
                {"predicted"},
                {"diff %"},
                {"us/hop", Align::right, 4},
-               {"MPI's own, out"},
+               {own_name(measured.front()) + ", out"},
                {"over ours"},
-               {"MPI's own, in"},
+               {own_name(measured.front()) + ", in"},
                {"over ours"}}};
   for (const CollectiveMeasurement& each : measured) {
     const plan::Collective& collective = each.predicted.collective;
@@ -209,7 +214,7 @@ std::string emulated_tables(const std::vector<CollectiveMeasurement>& measured, 
                  {"algbw GB/s", Align::right, 1},
                  {"busbw GB/s", Align::right, 2},
                  {"#wrong"},
-                 {"MPI's own here", Align::right, 1}}};
+                 {own_name(measured[first]) + " here", Align::right, 1}}};
     std::string notes;
     engine::CreditUse credit;
     for (; first < measured.size(); ++first) {
@@ -292,6 +297,7 @@ ordered_json collectives_json(const std::vector<CollectiveMeasurement>& measured
     json["durations_ns"] = each.durations_ns;
     json["out_of_place"] = runs_json(each.out_of_place);
     json["in_place"] = runs_json(each.in_place);
+    json["own_calls"] = to_string(each.own_by);
     json["own_out_of_place"] = runs_json(each.own_out_of_place);
     json["own_in_place"] = runs_json(each.own_in_place);
     all.push_back(std::move(json));

@@ -24,9 +24,12 @@ void refuse_contradictions(const CollectiveOptions& options, const CollectiveSet
     fail(
         "--payload: it has no effect here (the machine is measured with whole messages). Leave it "
         "out.");
-  if (!settings.emulates() && settings.device != DeviceKind::cpu)
-    fail("--device {}: without emulation numbers lie in the memory of the host. Use cpu.",
-         options.device);
+  if (!settings.emulates() && settings.device != DeviceKind::cpu &&
+      settings.calls != CollectiveCalls::native)
+    fail(
+        "--device {}: without emulation numbers lie in the memory of the host. Use cpu, or "
+        "--collectives native for NCCL's.",
+        options.device);
   if (!settings.emulates() && !options.beside.empty())
     fail("--beside: without emulation no pipeline is played (its links are). Leave one out.");
   if (options.fit && !options.beside.empty())
@@ -87,7 +90,7 @@ void declare(Arguments& arguments, CollectiveOptions& options) {
   arguments
       .option("--collectives", options.calls,
               "messages; or, on the machine as it is, shared: ranks of one host read from each "
-              "other's memory; native: MPI's own calls alone")
+              "other's memory; native: MPI's own calls alone, with --device cuda NCCL's")
       .shows_default();
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
   arguments.option("--beside", options.beside,

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include <fmt/ranges.h>
+
 #include "base/index.hpp"
 #include "base/unit_text.hpp"
 #include "comm/mpi/own_collectives.hpp"
 #include "harness/collectives/shared_runner.hpp"
 #include "harness/collectives/step_runner.hpp"
+#include "harness/ranks/device_and_transport.hpp"
+#include "nn/memory.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -59,7 +63,7 @@ private:
   std::optional<comm::GivesWay> gives_way_;
 };
 
-/// A member's memories for a call of MPI.
+/// A member's memories for one call, in the host's memory.
 class OwnBuffers {
 public:
   OwnBuffers(const plan::Collective& collective, const plan::CollectiveSteps& steps, int self,
@@ -94,6 +98,7 @@ public:
         ++wrong;
     return wrong;
   }
+  /// As MPI takes it.
   [[nodiscard]] comm::Exchange exchange() {
     comm::Exchange exchange{NumberType::f32, {}, std::as_writable_bytes(std::span{result_})};
     if (use_ == BufferUse::in_place) return exchange;
@@ -102,6 +107,13 @@ public:
                                   : std::as_bytes(std::span{mine_});
     return exchange;
   }
+
+  [[nodiscard]] std::span<const float> mine() const { return mine_; }
+  [[nodiscard]] std::span<float> result() { return result_; }
+  [[nodiscard]] std::size_t brought() const { return brought_; }
+  [[nodiscard]] std::size_t got() const { return got_; }
+  /// A member's place among the shares of all.
+  [[nodiscard]] std::size_t own_place() const { return share_ * to_size(self_); }
 
 private:
   /// Where the numbers of an item lie that the member brings: its own share alone, or at its place
@@ -127,6 +139,99 @@ private:
   int iteration_ = 0;
   std::vector<float> mine_, result_;
 };
+
+/// The same on a member's GPU, as NCCL takes it: in place a share lies at the member's own place of
+/// what all bring or get.
+class DeviceBuffers {
+public:
+  DeviceBuffers(OwnBuffers& host, BufferUse use, std::unique_ptr<nn::TensorOps> math)
+      : host_{host}, math_{std::move(math)} {
+    const std::size_t all = host.result().size();
+    const auto take = [&](std::size_t count, const char* what) {
+      return memory_.take(std::max<std::size_t>(1, count), NumberType::f32, what);
+    };
+    both_ = take(all, "the result of a collective");
+    if (use == BufferUse::out_of_place) {
+      apart_ = take(host.mine().size(), "the input of a collective");
+      mine_ = apart_.view().part(0, host.mine().size());
+      result_ = both_.view().part(0, all);
+      return;
+    }
+    const auto at_own_place = [&](std::size_t count, std::size_t other) {
+      return both_.view().part(count > 0 && count < other ? host.own_place() : 0, count);
+    };
+    mine_ = at_own_place(host.brought(), host.got());
+    result_ = at_own_place(host.got(), host.brought());
+  }
+
+  void fill(int iteration) {
+    host_.fill(iteration);
+    if (apart_ && mine_.count > 0) math_->copy_in(host_.mine(), mine_);
+    if (!apart_ && !host_.result().empty())
+      math_->copy_in(host_.result(), both_.view().part(0, host_.result().size()));
+    math_->finish();
+  }
+  [[nodiscard]] comm::Exchange exchange() const {
+    return {NumberType::f32, {mine_.data, mine_.bytes()}, {result_.data, result_.bytes()}};
+  }
+  [[nodiscard]] std::int64_t wrong() {
+    if (result_.count > 0) math_->copy_out(result_, host_.result().first(result_.count));
+    return host_.wrong();
+  }
+
+private:
+  OwnBuffers& host_;
+  std::unique_ptr<nn::TensorOps> math_;
+  nn::DeviceMemory memory_{*math_, 0};
+  nn::DeviceMemory::Buffer both_, apart_;
+  nn::ArrayView mine_, result_;
+};
+
+std::string ranks_text(const std::vector<Rank>& members) {
+  std::vector<int> numbers;
+  for (const Rank member : members) numbers.push_back(static_cast<int>(member));
+  return fmt::format("{}", fmt::join(numbers, ", "));
+}
+
+/// One call over the transport of payloads, until it is over on this member's GPU. An error ends
+/// the run here: memory that a kernel of NCCL has is not given back before that ends, and it waits
+/// for its peers.
+void call_nccl(const plan::Collective& collective, engine::Ranks& ranks,
+               const comm::Exchange& exchange) {
+  try {
+    const TimePoint begin = now();
+    const comm::RequestId request =
+        ranks.transport().collective(collective.kind, collective.members, exchange);
+    std::vector<comm::Completion> done;
+    while (std::ranges::find(done, request, &comm::Completion::request) == done.end()) {
+      ranks.transport().advance(done);
+      ranks.watchdog().check_wait(now() - begin);
+    }
+  } catch (const Error& error) {
+    ranks.watchdog().fail(fmt::format("NCCL's {} of {} among ranks {} failed: {}",
+                                      to_text(collective.kind), to_text(collective.size),
+                                      ranks_text(collective.members), error.what()));
+  }
+}
+
+/// Has NCCL one call for it? The others are sends and receives, which are never in place.
+bool is_one_call_of_nccl(CollectiveKind kind) {
+  return kind != CollectiveKind::gather && kind != CollectiveKind::scatter &&
+         kind != CollectiveKind::all_to_all;
+}
+
+TimedRuns time_nccl(const plan::Collective& collective, engine::Ranks& ranks, Timing& timing,
+                    std::optional<OwnBuffers>& host, const Repetitions& repetitions,
+                    BufferUse use) {
+  std::optional<DeviceBuffers> buffers;
+  if (host) {
+    buffers.emplace(*host, use, make_tensor_ops(DeviceKind::cuda, ranks));
+    ranks.transport().prepare_group(collective.members);
+  }
+  return timing.time(
+      repetitions, [&](int iteration) { buffers->fill(iteration); },
+      [&] { call_nccl(collective, ranks, buffers->exchange()); }, [&] { return buffers->wrong(); });
+}
 
 }  // namespace
 
@@ -174,19 +279,22 @@ TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
 }
 
 std::optional<TimedRuns> time_own(const plan::Collective& asked, engine::Ranks& ranks,
-                                  const Repetitions& repetitions, BufferUse use) {
+                                  const Repetitions& repetitions, BufferUse use, OwnCalls by) {
   plan::Collective collective = asked;
   collective.pieces = 1;
   collective.algorithm = plan::CollectiveAlgorithm::ring;
   collective.mesh = {};
   const bool is_small = collective.size.count() < 4 * std::ssize(collective.members);
-  if (ranks.world().is_of_threads() || is_small || collective.size > kMostMemory / 2)
-    return std::nullopt;
+  const bool has_call =
+      by == OwnCalls::mpi ? !ranks.world().is_of_threads()
+                          : use == BufferUse::out_of_place || is_one_call_of_nccl(collective.kind);
+  if (!has_call || is_small || collective.size > kMostMemory / 2) return std::nullopt;
   collective.size = size_in_numbers(collective);
   const plan::CollectiveSteps steps = plan::steps_of(collective);
   Timing timing{collective, ranks};
   std::optional<OwnBuffers> buffers;
   if (timing.member() >= 0) buffers.emplace(collective, steps, timing.member(), use);
+  if (by == OwnCalls::nccl) return time_nccl(collective, ranks, timing, buffers, repetitions, use);
   return timing.time(
       repetitions, [&](int iteration) { buffers->fill(iteration); },
       [&] { timing.own().run(collective.kind, buffers->exchange()); },

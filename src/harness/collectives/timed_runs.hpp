@@ -20,9 +20,12 @@ struct TimedRuns {
 };
 
 /// What carries a collective out: our messages over the transport, our messages as members of one
-/// host read them from each other's memory, or one call of MPI (NCCL).
+/// host read them from each other's memory, or one call of MPI or NCCL.
 #define LONGHAUL_COLLECTIVE_CALLS(X) X(messages, "messages") X(shared, "shared") X(native, "native")
 LONGHAUL_LISTED_ENUM(CollectiveCalls, LONGHAUL_COLLECTIVE_CALLS);
+/// Whose one call that is: of numbers in the host's memory, or on the members' GPUs.
+#define LONGHAUL_OWN_CALLS(X) X(mpi, "MPI") X(nccl, "NCCL")
+LONGHAUL_LISTED_ENUM(OwnCalls, LONGHAUL_OWN_CALLS);
 
 /// Iterations that are measured, and those before them.
 struct Repetitions {
@@ -40,10 +43,14 @@ void require_runnable(const plan::Collective& collective);
                                    const Repetitions& repetitions, BufferUse use,
                                    CollectiveCalls calls = CollectiveCalls::messages);
 
-/// Collective likewise: one call of MPI, of size_in_numbers() in one piece. nullopt where ranks are
-/// threads, or the vectors are too small or too large.
+/// Collective likewise: one call, of size_in_numbers() in one piece. nullopt where the vectors are
+/// too small or too large, of MPI where ranks are threads, of NCCL in place where it has no call of
+/// its own for the kind (gather, scatter, all-to-all, which are grouped sends and receives).
+/// NCCL's: payloads go over its transport; from the call until its end on the GPU is seen. Where
+/// NCCL or a peer fails the run ends with the watchdog's report, which names the collective.
 [[nodiscard]] std::optional<TimedRuns> time_own(const plan::Collective& collective,
                                                 engine::Ranks& ranks,
-                                                const Repetitions& repetitions, BufferUse use);
+                                                const Repetitions& repetitions, BufferUse use,
+                                                OwnCalls by = OwnCalls::mpi);
 
 }  // namespace longhaul::harness

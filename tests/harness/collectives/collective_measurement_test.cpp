@@ -63,6 +63,39 @@ TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
   EXPECT_TRUE(json[1]["interval_ns"].is_null());
 }
 
+TEST(OwnCalls, AreThoseOfWhatCarriesTheNumbers) {
+  const comm::TransportChoice mpi{comm::TransportKind::mpi, "asked for"};
+  const comm::TransportChoice nccl{comm::TransportKind::nccl, "every rank has a GPU to itself"};
+  const comm::TransportChoice ipc{comm::TransportKind::cuda_ipc, "ranks 0 and 1 share GPU-a on a"};
+  CollectiveSettings settings;
+  EXPECT_EQ(own_calls_of(settings, mpi), OwnCalls::mpi);
+  settings.device = DeviceKind::cuda;
+  EXPECT_EQ(own_calls_of(settings, nccl), OwnCalls::nccl);
+  EXPECT_EQ(own_calls_of(settings, ipc), std::nullopt);
+  settings.calls = CollectiveCalls::native;
+  EXPECT_EQ(own_calls_of(settings, nccl), OwnCalls::nccl);
+  try {
+    (void)own_calls_of(settings, ipc);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "--collectives native: --transport cuda-ipc has no collectives of its own (ranks 0 "
+        "and 1 share GPU-a on a). Use --transport nccl where each rank has a GPU, or "
+        "--device cpu for MPI's.");
+  }
+}
+
+TEST(CollectiveReport, NamesWhoseOwnCallsTheyAre) {
+  CollectiveMeasurement each = measured(CollectiveKind::all_reduce, {4.2e6});
+  EXPECT_THAT(full_speed_tables({each}, TableWidth::whole), HasSubstr("MPI's own "));
+  each.own_by = OwnCalls::nccl;
+  each.own_out_of_place = TimedRuns{{1e6}, summarize({1e6}), 0};
+  EXPECT_THAT(full_speed_tables({each}, TableWidth::whole), HasSubstr("NCCL's own "));
+  EXPECT_THAT(emulated_tables({each}, TableWidth::whole), HasSubstr("NCCL's own here"));
+  EXPECT_EQ(collectives_json({each})[0]["own_calls"], "NCCL");
+}
+
 TEST(CollectiveReport, HoldsTheMedianAgainstTheRangeOverTies) {
   CollectiveMeasurement each = measured(CollectiveKind::all_reduce, {4.2e6, 4.3e6, 4.4e6});
   EXPECT_FALSE(collectives_json({each})[0].contains("over_ties"));
