@@ -4,7 +4,8 @@ import unittest
 
 import pandas as pd
 
-from longhaul.figures.centauri import (fig1, fig3, fig5, fig6, fig7, fig11, lanes, table1, table2)
+from longhaul.figures.centauri import (fig1, fig3, fig5, fig6, fig7, fig11, lanes, table1, table2,
+                                       tuned)
 from longhaul.papers import claims
 
 
@@ -128,6 +129,22 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(verdict_of(equal, "centauri-reduce-scatter-doubles").verdict,
                          claims.FAILS)
         self.assertEqual(verdict_of(equal, "centauri-rooted").verdict, claims.PARTLY)
+
+
+class Tuned(unittest.TestCase):
+    def test_settings_are_all_combinations_after_the_defaults(self):
+        self.assertEqual(tuned.settings({"a": ("1", "2"), "b": ("x",)}),
+                         [(), ("a=1", "b=x"), ("a=2", "b=x")])
+
+    def test_the_best_is_the_fastest_that_fits_where_any_does(self):
+        def best(*fits):
+            rows = [{"model": "small", "batch": 1, "setting": setting, "overlap": "zero3",
+                     "makespan_ms": time, "gap": time, "fits": fit, "peak_gb": 1.0}
+                    for setting, time, fit in zip((tuned.DEFAULT, "a", "b"), (3.0, 1.0, 2.0), fits)]
+            return tuned.best_of(pd.DataFrame(rows)).iloc[0]
+        self.assertEqual(best(True, False, True)["setting"], "b")
+        self.assertEqual(best(False, False, False)["setting"], "a")
+        self.assertEqual(best(True, True, True)["default_ms"], 3.0)
 
 
 if __name__ == "__main__":

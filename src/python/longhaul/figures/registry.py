@@ -64,6 +64,7 @@ LISTED = (
     "centauri.rules",
     "centauri.gap",
     "centauri.price",
+    "centauri.tuned",
     "vtrain.fig1",
     "vtrain.fig5",
     "vtrain.fig7",
