@@ -18,9 +18,11 @@ CELLS = (Cell("centauri-fsdp", at=(("cell", "FSDP16, batch 4"),)),
 
 
 def allowed():
-    """{name: options}. No idea at all: the scenario's units, one ahead, on lanes of their own."""
+    """{name: options}. No idea at all: the scenario's units, one ahead, on lanes of their own. With
+    tiers, but no dimension, only orders are decided: what a dimension alone has to be held against.
+    """
     ideas = (*DIMENSIONS, *TIERS)
-    some = {"none": ("operation",)}
+    some = {"none": ("operation",), "no dimension": TIERS}
     some |= {f"{one} alone": (one, *TIERS) for one in DIMENSIONS}
     some |= {f"{one} tier alone": (*DIMENSIONS, one) for one in TIERS}
     some["all"] = ideas
@@ -45,7 +47,7 @@ def figure_of(table):
     figure, panels = plt.subplots(1, len(names), figsize=(10.4, 4.6), sharey=True, squeeze=False)
     for axes, name in zip(panels[0], names):
         own = table[table["cell"] == name]
-        colours = ["#4a148c" if one == "all" else "#8a8a8a" if one == "none" else
+        colours = ["#4a148c" if one == "all" else "#8a8a8a" if one.startswith("no") else
                    "#c9561a" if one.startswith("without") else "#3fa7d6" for one in own["option"]]
         axes.barh(range(len(own)), own["gain"], 0.7, color=colours, edgecolor="black",
                   linewidth=0.4)
