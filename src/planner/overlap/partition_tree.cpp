@@ -226,7 +226,7 @@ private:
       }
     }
     const Duration end = gathers() ? computed : std::max(communicated, computed + own_.independent);
-    return end - own_.independent - chain_cost_;
+    return std::max(Duration{}, end - own_.independent - chain_cost_);  // parts are rounded
   }
 
   std::optional<Refusal> add_leaves(const MeshGroup& group) {

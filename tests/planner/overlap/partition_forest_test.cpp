@@ -60,6 +60,16 @@ TEST(PartitionForest, CountsWhatPiecesCost) {
   EXPECT_EQ(first.leaves[3].exposed, 1450us);
 }
 
+// Parts of an odd number of bytes and of what runs beside them are rounded.
+TEST(PartitionForest, ExposesNothingBelowZero) {
+  const std::vector<std::string> set{"model.layers=2"};
+  const Scenario scenario =
+      scenario::load_scenario(testing::kShippedScenarios / "centauri-fsdp.toml", set);
+  const OverlapVariant variant = variant_of(scenario);
+  for (const PartitionTree& tree : forest_of(variant).trees)
+    for (const PartitionLeaf& leaf : tree.leaves) EXPECT_GE(leaf.exposed, 0ns);
+}
+
 TEST(PartitionForest, PrunesByCostAndBandwidth) {
   const Scenario scenario = centauri_toy(
       {"parallel.replicas=4", "parallel.shard=4", "node.internal=100MB/s", "node.gpus=2"});
