@@ -42,7 +42,8 @@ void add_certificate(const planner::OverlapCertificate& certificate,
     baselines.push_back({{"overlap", each.overlap},
                          {"makespan_ns", each.makespan.count()},
                          {"peak_bytes", each.peak.count()},
-                         {"fits", each.fits}});
+                         {"fits", each.fits},
+                         {"grain", planner::to_string(each.grain)}});
   json["certificate"] = {{"baselines", std::move(baselines)},
                          {"bound_reason", result.bound.reason}};
 }
@@ -66,6 +67,12 @@ std::string certificate_text(const planner::OverlapResult& result) {
   if (fastest != nullptr)
     text += fmt::format(" Of {} overlaps of the same sharding the fastest, {}, takes {}.",
                         certificate.baselines.size(), fastest->overlap, to_text(fastest->makespan));
+  std::vector<std::string> whole;
+  for (const planner::OverlapBaseline& each : certificate.baselines)
+    if (each.grain == planner::Grain::whole) whole.push_back(each.overlap);
+  if (!whole.empty())
+    text +=
+        fmt::format(" By whole collectives, not by their messages: {}.", fmt::join(whole, ", "));
   if (!too_large.empty())
     text += fmt::format(" Beyond the memory, and not counted: {}.", fmt::join(too_large, ", "));
   return text;

@@ -80,8 +80,10 @@ void add_planner_options(longhaul::Arguments& command, PlannerArguments& argumen
       .flag("--robust", arguments.robust,
             "pick best by its 95th percentile under the jitter of the links")
       .takes_no_value();
-  command.option("--time-limit", arguments.time_limit,
-                 "of the solver, for each of cross-ud-opt, cross-wave-opt (default: 60s)");
+  command.option(
+      "--time-limit", arguments.time_limit,
+      "of the solver, for each of cross-ud-opt, cross-wave-opt, and of the search of each "
+      "overlap (default: 60s)");
   command
       .flag("--any-microbatch-order", arguments.any_microbatch_order,
             "let the solver run blocks of a kind in another order than that of microbatches")

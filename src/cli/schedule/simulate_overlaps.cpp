@@ -60,7 +60,13 @@ void require_limits_taken(const Options& options,
   require_taken("--rules", options.rules, kRules, wanted);
 }
 
-/// The timelines of all rows, of every rank; named as those of ranks are: "gpipe+zero3".
+/// As ranks name theirs: "gpipe+zero3".
+std::string name_of(const planner::OverlapResult& row) {
+  return fmt::format("{}+{}", row.schedule, row.overlap);
+}
+
+/// The timelines of all rows, of every rank. Where a search was stopped, it says after how many
+/// iterations: trace overlap makes the same plan again.
 void write_overlaps_trace(const Options& options, const Scenario& scenario,
                           const std::vector<planner::OverlapResult>& rows) {
   trace::Trace trace;
@@ -71,27 +77,33 @@ void write_overlaps_trace(const Options& options, const Scenario& scenario,
   ordered_json environment{{"numbers", "simulated"}, {"comm", options.comm}};
   if (!options.allow.empty()) environment["allow"] = options.allow;
   if (!options.rules.empty()) environment["rules"] = options.rules;
+  for (const planner::OverlapResult& row : rows)
+    if (row.certificate && row.certificate->is_stopped)
+      environment["evaluated"][name_of(row)] = row.certificate->evaluated;
   trace.info.environment = environment.dump();
   trace.info.activation_budget_bytes = scenario.activation_budget().count();
   for (const planner::OverlapResult& row : rows) {
     planner::SimulatedIteration ran = planner::simulate_all_ranks(*row.plan).or_throw();
-    ran.lowered.plan.schedule = fmt::format("{}+{}", row.schedule, row.overlap);
+    ran.lowered.plan.schedule = name_of(row);
     plan::append_rows(trace.predicted, ran.lowered.plan, ran.times, 0);
   }
   trace::write_trace(options.out, trace);
 }
 
-/// SIGINT ends a search, with the best so far. A terminal shows how far it is.
-planner::SearchWatch watch_of(const std::string& schedule, const std::string& overlap) {
-  return [name = fmt::format("{} {}", schedule, overlap)](std::size_t evaluated) {
+/// SIGINT ends a search, and so does the end of its time, with the best so far. A terminal shows
+/// how far it is.
+planner::SearchWatch watch_of(const std::string& schedule, const std::string& overlap,
+                              Duration limit) {
+  const std::string name = fmt::format("{} {}", schedule, overlap);
+  return planner::ended_after(limit, [name](std::size_t evaluated) {
     WorkingLine::step(fmt::format("{}, {} iterations simulated", name, evaluated));
     return StopSignal::came();
-  };
+  });
 }
 
 std::vector<planner::OverlapResult> overlap_rows(
     const Scenario& scenario, const std::vector<planner::ScheduleResult>& schedules,
-    std::span<const collective::Overlap* const> wanted, Arrangement arrangement,
+    std::span<const collective::Overlap* const> wanted, const planner::PlannerOptions& planner,
     const planner::OverlapLimits& limits) {
   std::vector<planner::OverlapResult> rows;
   std::optional<StopSignal> stop;
@@ -99,9 +111,10 @@ std::vector<planner::OverlapResult> overlap_rows(
     for (const collective::Overlap* overlap : wanted) {
       const bool is_searched = overlap->is_searched();
       if (is_searched && !stop) stop.emplace();
-      rows.push_back(planner::evaluate_overlap(*overlap, made.schedule, scenario, arrangement,
-                                               is_searched ? limits : planner::OverlapLimits{},
-                                               watch_of(made.schedule.name, overlap->name))
+      rows.push_back(planner::evaluate_overlap(
+                         *overlap, made.schedule, scenario, planner.search.arrangement,
+                         is_searched ? limits : planner::OverlapLimits{},
+                         watch_of(made.schedule.name, overlap->name, planner.solver.time_limit))
                          .or_throw());
     }
   return rows;
@@ -122,7 +135,7 @@ Answer simulate_overlaps(const Options& options) {
       planner::ScheduleChooser{planner::parse_schedule_option(options.schedule), scenario, planner}
           .choose();
   const std::vector<planner::OverlapResult> rows =
-      overlap_rows(scenario, chosen.schedules, wanted, planner.search.arrangement, limits);
+      overlap_rows(scenario, chosen.schedules, wanted, planner, limits);
   if (!options.out.empty()) write_overlaps_trace(options, scenario, rows);
   if (!options.json) {
     std::string text = fmt::format("{}: {}; simulated, {}\n\n", scenario.name,

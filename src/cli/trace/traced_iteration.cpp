@@ -22,15 +22,27 @@ auto op_of(const TimelineRow& row) {
                   row.operator_index, row.slice, row.slices, row.size_bytes);
 }
 
-/// As simulate_overlaps wrote them; none where it did not.
-planner::OverlapLimits limits_of(const trace::Trace& trace) {
-  const auto environment = nlohmann::json::parse(trace.info.environment, nullptr, false);
+/// As simulate_overlaps wrote it; an empty object where it did not.
+nlohmann::json environment_of(const trace::Trace& trace) {
+  nlohmann::json environment = nlohmann::json::parse(trace.info.environment, nullptr, false);
+  return environment.is_object() ? environment : nlohmann::json::object();
+}
+
+planner::OverlapLimits limits_of(const nlohmann::json& environment) {
   const auto text = [&](const char* key) {
-    if (!environment.is_object()) return std::string{};
     const auto found = environment.find(key);
     return found != environment.end() && found->is_string() ? found->get<std::string>() : "";
   };
   return planner::parse_overlap_limits(text("allow"), text("rules"));
+}
+
+/// Ends a search where that of the trace was stopped.
+planner::SearchWatch watch_of(const nlohmann::json& environment, const std::string& name) {
+  const auto all = environment.find("evaluated");
+  if (all == environment.end() || !all->is_object()) return {};
+  const auto own = all->find(name);
+  if (own == all->end() || !own->is_number_unsigned()) return {};
+  return planner::ended_at(own->get<std::size_t>());
 }
 
 }  // namespace
@@ -57,9 +69,12 @@ TracedIteration iteration_of_trace(const trace::Trace& trace, const std::string&
                                    const std::string& name, const Timeline& timeline,
                                    std::span<const TimelineRow> rows) {
   const Scenario scenario = scenario_of_trace(trace, source).as_played();
-  const planner::OverlapLimits limits = limits_of(trace);
+  const nlohmann::json environment = environment_of(trace);
+  const planner::OverlapLimits limits = limits_of(environment);
+  const planner::SearchWatch watch = watch_of(environment, name);
   for (const Arrangement arrangement : every<Arrangement>()) {
-    Result<IterationPlan> plan = planner::iteration_named(name, scenario, arrangement, limits);
+    Result<IterationPlan> plan =
+        planner::iteration_named(name, scenario, arrangement, limits, watch);
     if (!plan) fail("{}: {} cannot be made again ({})", source, name, plan.refusal().reason);
     TracedIteration made{*std::move(plan), {}};
     made.lowered = collective::lower_iteration(made.plan).or_throw();

@@ -227,8 +227,9 @@ private:
       }
       for (const std::string& overlap : words_of(options_.overlap, ',')) {
         handed["overlap"] = overlap;
-        handed["searched"] = searched_overlap(overlap, made.schedule, scenario.as_played(),
-                                              planner_.search.arrangement);
+        handed["searched"] =
+            searched_overlap(overlap, made.schedule, scenario.as_played(),
+                             planner_.search.arrangement, planner_.solver.time_limit);
         input["schedules"].push_back(handed);
       }
     }

@@ -25,29 +25,33 @@ void warn_of_peak(const planner::OverlapResult& result) {
 }
 
 Json certificate_json(const planner::OverlapCertificate& certificate) {
-  Json json = {{"baselines", Json::array()},
-               {"is_proof", certificate.is_proof},
-               {"decided", certificate.decided},
-               {"search_ns", certificate.search.count()},
-               {"evaluated", certificate.evaluated}};
+  Json json = {{"baselines", Json::array()},         {"is_proof", certificate.is_proof},
+               {"decided", certificate.decided},     {"search_ns", certificate.search.count()},
+               {"evaluated", certificate.evaluated}, {"is_stopped", certificate.is_stopped}};
   for (const planner::OverlapBaseline& each : certificate.baselines)
     json["baselines"].push_back({{"overlap", each.overlap},
                                  {"makespan_ns", each.makespan.count()},
                                  {"peak_bytes", each.peak.count()},
-                                 {"fits", each.fits}});
+                                 {"fits", each.fits},
+                                 {"grain", planner::to_string(each.grain)}});
   return json;
+}
+
+planner::Grain read_grain(const Json& json) {
+  return from_string<planner::Grain>(json.value("grain", "")).value_or(planner::Grain::steps);
 }
 
 planner::OverlapCertificate read_certificate(const Json& json) {
   planner::OverlapCertificate certificate;
   for (const Json& each : json["baselines"])
-    certificate.baselines.push_back({each["overlap"],
-                                     Duration{each["makespan_ns"].get<std::int64_t>()},
-                                     Bytes{each["peak_bytes"].get<std::int64_t>()}, each["fits"]});
+    certificate.baselines.push_back(
+        {each["overlap"], Duration{each["makespan_ns"].get<std::int64_t>()},
+         Bytes{each["peak_bytes"].get<std::int64_t>()}, each["fits"], read_grain(each)});
   certificate.is_proof = json["is_proof"];
   certificate.decided = json["decided"];
   certificate.search = Duration{json["search_ns"].get<std::int64_t>()};
   certificate.evaluated = json["evaluated"];
+  certificate.is_stopped = json.value("is_stopped", false);
   return certificate;
 }
 
@@ -70,11 +74,12 @@ DecidedIteration read_decided(const Json& searched, const std::string& name,
 }  // namespace
 
 Json searched_overlap(const std::string& overlap, const Schedule& schedule,
-                      const Scenario& scenario, Arrangement arrangement) {
+                      const Scenario& scenario, Arrangement arrangement, Duration time) {
   const collective::Overlap& how = *collective::parse_overlaps(overlap).front();
   if (!how.is_searched()) return nullptr;
-  const DecidedIteration found =
-      planner::decided_iteration(how, schedule, scenario, arrangement).or_throw();
+  const DecidedIteration found = planner::decided_iteration(how, schedule, scenario, arrangement,
+                                                            {}, planner::ended_after(time))
+                                     .or_throw();
   return {{"csv", schedule::write_csv(*found.plan.schedule)},
           {"iteration", collective::to_text(found.plan)},
           {"alpha", found.alpha},

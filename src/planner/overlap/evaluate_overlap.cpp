@@ -189,7 +189,8 @@ Result<DecidedIteration> decided_iteration(const collective::Overlap& overlap,
 }
 
 Result<IterationPlan> iteration_named(std::string_view name, const Scenario& scenario,
-                                      Arrangement arrangement, const OverlapLimits& limits) {
+                                      Arrangement arrangement, const OverlapLimits& limits,
+                                      const SearchWatch& watch) {
   const std::size_t plus = name.rfind('+');
   if (plus == std::string_view::npos)
     return refused("{} ran without an overlap (its name would be as gpipe+zero3).", name);
@@ -200,7 +201,7 @@ Result<IterationPlan> iteration_named(std::string_view name, const Scenario& sce
       try_make(parse_single_schedule_option(name.substr(0, plus)), scenario, options);
   if (!schedule) return schedule.refusal();
   Result<DecidedIteration> made =
-      decided_iteration(overlap, schedule->schedule, scenario, arrangement, limits);
+      decided_iteration(overlap, schedule->schedule, scenario, arrangement, limits, watch);
   if (!made) return made.refusal();
   return std::move(made->plan);
 }

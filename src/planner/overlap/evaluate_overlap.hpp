@@ -22,6 +22,7 @@ struct OverlapBaseline {
   Duration makespan{};
   Bytes peak;
   bool fits = true;  ///< into the devices' memory; those that do not are named and not counted
+  Grain grain = Grain::steps;
 };
 
 /// What a search did and what it is held against: none of these is faster and fits.
@@ -88,11 +89,13 @@ struct DecidedIteration {
     const SearchWatch& watch = {});
 
 /// The iteration that a trace names: "gpipe+zero3" is gpipe under zero3, made (and searched, within
-/// `limits`) again. Throws Error where there is no such schedule or overlap; refused as the above.
+/// `limits` and as far as `watch` lets it) again. Throws Error where there is no such schedule or
+/// overlap; refused as the above.
 [[nodiscard]] Result<collective::IterationPlan> iteration_named(std::string_view name,
                                                                 const Scenario& scenario,
                                                                 Arrangement arrangement,
-                                                                const OverlapLimits& limits = {});
+                                                                const OverlapLimits& limits = {},
+                                                                const SearchWatch& watch = {});
 
 /// A plan of an iteration as it is, simulated.
 struct SimulatedIteration {

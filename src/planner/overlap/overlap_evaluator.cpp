@@ -47,7 +47,7 @@ std::optional<EvaluatedOverlap> OverlapEvaluator::simulated(const IterationPlan&
   ops_ += ran->lowered.plan.ops.size();
   const IterationTimes times{ran->lowered, ran->times};
   const PeakMemory memory = peak_of(plan, times);
-  return EvaluatedOverlap{decisions, times.makespan(), memory.peak, memory.fits()};
+  return EvaluatedOverlap{decisions, times.makespan(), memory.peak, memory.fits(), ran->grain};
 }
 
 }  // namespace longhaul::planner

@@ -25,6 +25,7 @@ struct EvaluatedOverlap {
   Duration makespan{};
   Bytes peak;  ///< the most that a rank holds
   bool fits = true;
+  Grain grain = Grain::steps;
 };
 
 /// The faster one of those that fit; of others the one that takes less memory.
@@ -42,10 +43,12 @@ public:
   /// A plan as it is, whatever the budget.
   [[nodiscard]] std::optional<EvaluatedOverlap> simulated(const collective::IterationPlan& plan,
                                                           const OverlapDecisions& decisions = {});
-  [[nodiscard]] bool is_spent() const {
-    return evaluated_ >= budget_.evaluations || ops_ >= budget_.ops || is_stopped();
+  /// Asks the watch, until it has said so once.
+  [[nodiscard]] bool is_spent() {
+    is_stopped_ = is_stopped_ || (budget_.watch && budget_.watch(evaluated_));
+    return is_stopped_ || evaluated_ >= budget_.evaluations || ops_ >= budget_.ops;
   }
-  [[nodiscard]] bool is_stopped() const { return budget_.watch && budget_.watch(evaluated_); }
+  [[nodiscard]] bool is_stopped() const { return is_stopped_; }
   [[nodiscard]] std::size_t evaluated() const { return evaluated_; }
 
 private:
@@ -54,6 +57,7 @@ private:
   std::vector<OverlapDecisions> seen_;
   collective::FoldingMemo memo_;
   std::size_t evaluated_ = 0, ops_ = 0;
+  bool is_stopped_ = false;
 };
 
 }  // namespace longhaul::planner

@@ -1,7 +1,9 @@
 #include "planner/overlap/overlap_limits.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -48,6 +50,17 @@ bool OverlapLimits::allows(const Partition& partition) const {
   const bool cuts = partition.pieces > 1 || partition.group_parts > 0;
   return (allows(OverlapIdea::primitive) || !substitutes) &&
          (allows(OverlapIdea::group) || !groups) && (allows(OverlapIdea::workload) || !cuts);
+}
+
+SearchWatch ended_after(Duration limit, SearchWatch other) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  return [end, other = std::move(other)](std::size_t evaluated) {
+    return (other && other(evaluated)) || std::chrono::steady_clock::now() >= end;
+  };
+}
+
+SearchWatch ended_at(std::size_t evaluated) {
+  return [evaluated](std::size_t so_far) { return so_far >= evaluated; };
 }
 
 OverlapLimits parse_overlap_limits(std::string_view allow, std::string_view rules) {

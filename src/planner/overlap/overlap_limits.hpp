@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/listed_enum.hpp"
+#include "base/units.hpp"
 #include "collective/partition/communication_classes.hpp"
 #include "collective/partition/partition.hpp"
 
@@ -39,6 +40,10 @@ struct OverlapLimits {
 
 /// Told how many iterations a search has simulated; true ends it, with the best so far.
 using SearchWatch = std::function<bool(std::size_t evaluated)>;
+/// Ends a search `limit` from now on, and when `other` does.
+[[nodiscard]] SearchWatch ended_after(Duration limit, SearchWatch other = {});
+/// Ends a search after so many iterations: one that another watch ended there is the same again.
+[[nodiscard]] SearchWatch ended_at(std::size_t evaluated);
 
 /// `allow`: a comma list of ideas, the others are left out; `rules`: one of tiers. Empty: all, and
 /// none. Throws Error on an unknown one, with the nearest.

@@ -1,6 +1,8 @@
 #include "planner/overlap/overlap_search.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/index.hpp"
@@ -116,7 +118,7 @@ private:
       if (!plan) continue;
       const std::optional<EvaluatedOverlap> found = evaluate_.simulated(*plan, {});
       if (!found) continue;
-      baselines_.push_back({overlap.name, found->makespan, found->peak, found->fits});
+      baselines_.push_back({overlap.name, found->makespan, found->peak, found->fits, found->grain});
       if (!baseline_ || is_better(*found, *baseline_)) {
         baseline_ = found;
         baseline_plan_ = *plan;
@@ -174,8 +176,10 @@ private:
     return all;
   }
 
-  /// One decision at a time, until none gains.
+  /// One decision at a time, until none gains; of many classes those that are like each other
+  /// first together, since a sweep over each takes minutes.
   void descend(EvaluatedOverlap from) {
+    if (from.decisions.partitions.size() > kManyClasses) improve_like_classes(from);
     for (bool gains = true; gains && !is_at_bound() && !evaluate_.is_spent();) {
       const Duration before = from.makespan;
       improve_groups(from);
@@ -194,6 +198,26 @@ private:
     if (!is_better(*found, from)) return false;
     from = *found;
     return true;
+  }
+
+  /// Classes of one traffic, kind and block take each option together, where they have it.
+  void improve_like_classes(EvaluatedOverlap& from) {
+    const std::size_t v = from.decisions.variant;
+    std::map<std::tuple<collective::Traffic, CollectiveKind, BlockKind>, std::vector<std::size_t>>
+        like;
+    for (std::size_t c = 0; c < variant(v).classes.size(); ++c) {
+      const collective::CommunicationClass& each = variant(v).classes[c];
+      like[{each.traffic, each.kind, each.work}].push_back(c);
+    }
+    for (const auto& [kind, classes] : like) {
+      for (const Partition& option : space_.options(v)[classes.front()]) {
+        OverlapDecisions decisions = from.decisions;
+        for (const std::size_t c : classes)
+          if (std::ranges::find(space_.options(v)[c], option) != space_.options(v)[c].end())
+            decisions.partitions[c] = option;
+        try_change(from, decisions);
+      }
+    }
   }
 
   void improve_class(EvaluatedOverlap& from, std::size_t c) {
@@ -279,6 +303,7 @@ private:
     return made;
   }
 
+  static constexpr std::size_t kManyClasses = 32;
   static constexpr int kLeastGain = 10'000;  ///< a sweep that gains less than this part is the last
   static inline const std::vector<std::optional<int>> kAhead{1, 2, 4, 8, std::nullopt};
 

@@ -49,6 +49,24 @@ TEST(SimulateOverlaps, WritesATraceThatIsValid) {
   EXPECT_EQ(checked.code, 0) << checked.out << checked.err;
 }
 
+/// 16 ranks whose candidates do not fold: the whole search takes minutes.
+TEST(SimulateOverlaps, EndASearchAtItsTimeLimitAndTraceWhatItFound) {
+  const TempDir directory;
+  const std::string file = directory.path("stopped.h5");
+  const Outcome run = longhaul_run(
+      {"simulate", (testing::kShippedScenarios / "centauri-real.toml").string(), "--schedule",
+       "1f1b", "--overlap", "best", "--time-limit", "1s", "--json", "--out", file});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto row = run.json()["schedules"][0];
+  EXPECT_TRUE(row["search_stopped"]);
+  for (const auto& each : row["certificate"]["baselines"]) {
+    EXPECT_LE(row["makespan_ns"], each["makespan_ns"]) << each["overlap"];
+    EXPECT_EQ(each["grain"], "steps");
+  }
+  const Outcome traced = longhaul_run({"trace", "overlap", file});
+  EXPECT_EQ(traced.code, 0) << traced.err;
+}
+
 TEST(SimulateOverlaps, RefusesInOneLine) {
   const auto said = [](std::vector<std::string> more) {
     const Outcome run = overlaps_of_toy(more);

@@ -80,7 +80,13 @@ TEST(OverlapSearch, EndsWithTheBestSoFarWhenItIsToldTo) {
   EXPECT_EQ(found.evaluated, last);
   EXPECT_LE(found.evaluated, 20U);
   expect_certificate(found, "best");
-  const FoundOverlap done = best_of(toy);
+  const FoundOverlap again = best_of(toy, "gpipe", {.watch = ended_at(found.evaluated)});
+  EXPECT_EQ(again.decided, found.decided);
+  EXPECT_EQ(again.makespan, found.makespan);
+  const FoundOverlap baselines = best_of(toy, "gpipe", {.watch = ended_after(Duration{})});
+  EXPECT_TRUE(baselines.is_stopped);
+  EXPECT_EQ(baselines.evaluated, baselines.baselines.size());
+  const FoundOverlap done = best_of(toy, "gpipe", {.watch = ended_after(1h)});
   EXPECT_FALSE(done.is_stopped);
   EXPECT_GT(done.evaluated, 20U);
 }

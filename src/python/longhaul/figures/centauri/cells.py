@@ -46,6 +46,7 @@ def wanted(options):
 def ask(cell, overlaps):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(cell.scenario),
                "--schedule", cell.schedule, "--overlap", ",".join(overlaps), "--json",
+               "--time-limit", "24h",  # the same picture on any machine
                *cell.options]
     for override in cell.overrides:
         command += ["--set", override]
