@@ -121,6 +121,7 @@ public:
     const Scenario scenario = scenario::load_scenario(options_.scenario, options_.overrides);
     check_rank_count(scenario);
     check_overlap(scenario);
+    if (options_.compute.compute == "real") refuse_rules();
     Json text;
     text["asked"] = asked_of(options_, scenario, ranks_.count());
     const auto kept =
@@ -202,6 +203,16 @@ private:
       refuse("--adaptive", "measured blocks that messages slowed look like a slower device");
   }
 
+  /// Said before another one is searched.
+  void refuse_rules() const {
+    const std::vector<std::string> overlaps = words_of(options_.overlap, ',');
+    if (std::ranges::find(overlaps, "centauri-rules") != overlaps.end())
+      fail(
+          "--overlap centauri-rules with --compute real (the rules cut operators and collectives, "
+          "which real layers compute whole). Name centauri, which searches within what they "
+          "compute, or use --compute timed.");
+  }
+
   /// The parts of the input that the other ranks need.
   [[nodiscard]] Json choose(const Scenario& scenario) const {
     const planner::ScheduleChooser chooser{planner::parse_schedule_option(options_.schedule),
@@ -227,9 +238,9 @@ private:
       }
       for (const std::string& overlap : words_of(options_.overlap, ',')) {
         handed["overlap"] = overlap;
-        handed["searched"] =
-            searched_overlap(overlap, made.schedule, scenario.as_played(),
-                             planner_.search.arrangement, planner_.solver.time_limit);
+        handed["searched"] = searched_overlap(
+            overlap, made.schedule, scenario.as_played(), planner_.search.arrangement,
+            {.of_real_layers = options_.compute.compute == "real"}, planner_.solver.time_limit);
         input["schedules"].push_back(handed);
       }
     }

@@ -74,11 +74,12 @@ DecidedIteration read_decided(const Json& searched, const std::string& name,
 }  // namespace
 
 Json searched_overlap(const std::string& overlap, const Schedule& schedule,
-                      const Scenario& scenario, Arrangement arrangement, Duration time) {
+                      const Scenario& scenario, Arrangement arrangement,
+                      const planner::OverlapLimits& limits, Duration time) {
   const collective::Overlap& how = *collective::parse_overlaps(overlap).front();
   if (!how.is_searched()) return nullptr;
   const DecidedIteration found = planner::decided_iteration(how, schedule, scenario, arrangement,
-                                                            {}, planner::ended_after(time))
+                                                            limits, planner::ended_after(time))
                                      .or_throw();
   return {{"csv", schedule::write_csv(*found.plan.schedule)},
           {"iteration", collective::to_text(found.plan)},

@@ -35,7 +35,7 @@ enum class OverlapFacts : std::uint8_t { plan, work, work_and_prediction };
 /// --overlap` refuses.
 [[nodiscard]] nlohmann::json searched_overlap(const std::string& overlap, const Schedule& schedule,
                                               const Scenario& scenario, Arrangement arrangement,
-                                              Duration time);
+                                              const planner::OverlapLimits& limits, Duration time);
 
 /// Plans a schedule under the overlap of that name, instead of its blocks: operators, and
 /// collectives as messages. Its name becomes that of both, "gpipe+zero3". `searched` is what rank 0

@@ -1,7 +1,4 @@
-#include <string>
-
 #include "base/error.hpp"
-#include "collective/overlap/overlaps.hpp"
 #include "harness/session/training_session.hpp"
 #include "nn/layers/weights.hpp"
 #include "training/model_layout.hpp"
@@ -31,17 +28,6 @@ void check_blocks(const Scenario& scenario) {
         parallel.replicas);
 }
 
-/// A searched overlap, of "gpipe+best", cuts operators and collectives in ways that real layers do
-/// not compute.
-void refuse_searched(const std::string& name) {
-  const std::string overlap = name.substr(name.rfind('+') + 1);
-  if (!collective::parse_overlaps(overlap).front()->is_searched()) return;
-  fail(
-      "--overlap {} is searched (it may cut operators and collectives, which real layers compute "
-      "whole). Name one that is not, or use --compute timed.",
-      overlap);
-}
-
 }  // namespace
 
 void check_real_input(const PipelineInput& input) {
@@ -67,7 +53,6 @@ void check_real_input(const PipelineInput& input) {
       check_blocks(input.scenario);
       continue;
     }
-    refuse_searched(planned.schedule.name);
     training::check_operators(*planned.overlap->iteration, shape);
   }
 }

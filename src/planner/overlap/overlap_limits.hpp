@@ -24,6 +24,9 @@ struct OverlapLimits {
   std::array<bool, kCountOf<OverlapIdea>> allowed{true, true, true, true, true, true};
   std::array<bool, kCountOf<collective::Tier>> by_rule{};  ///< decided by the paper's rule
   bool alone = false;  ///< the search's own decisions, whatever baselines take
+  /// What real layers compute: operators whole, a collective as one, or as the scatter and the
+  /// gather of a sum over replicas. Baselines that cut operators are not held against it.
+  bool of_real_layers = false;
 
   [[nodiscard]] bool allows(OverlapIdea idea) const {
     return allowed[static_cast<std::size_t>(idea)];
@@ -34,7 +37,9 @@ struct OverlapLimits {
     return by_rule[static_cast<std::size_t>(tier)];
   }
   /// Then nothing is held against baselines: some idea is left out, or it runs alone.
-  [[nodiscard]] bool any() const { return !(*this == OverlapLimits{}); }
+  [[nodiscard]] bool any() const {
+    return !(*this == OverlapLimits{.of_real_layers = of_real_layers});
+  }
   friend bool operator==(const OverlapLimits&, const OverlapLimits&) = default;
 };
 

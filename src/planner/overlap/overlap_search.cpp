@@ -19,6 +19,13 @@ using collective::Overlap;
 using collective::Partition;
 using collective::Tier;
 
+bool cuts_operators(const IterationPlan& plan) {
+  for (const collective::StageWork& work : plan.stages)
+    for (const collective::Operation& each : work.operations)
+      if (each.pieces > 1) return true;
+  return false;
+}
+
 class OverlapSearch {
 public:
   OverlapSearch(const Schedule& schedule, const Scenario& scenario, Arrangement arrangement,
@@ -62,7 +69,8 @@ public:
     if (!found) return result();
     note(*found);
     const Result<PartitionForest> forest = partition_forest(variant(0));
-    if (forest && !limits_.any()) try_change(*found, decisions_by_rules(variant(0), *forest));
+    if (forest && limits_ == OverlapLimits{})
+      try_change(*found, decisions_by_rules(variant(0), *forest));
     for (const Tier tier : every<Tier>()) {
       if (forest && limits_.is_by_rule(tier))
         decide_by_rule(tier, *forest, *found);
@@ -115,7 +123,7 @@ private:
       if (!divides_as(overlap, scenario_.parallel)) continue;
       const Result<IterationPlan> plan =
           collective::overlapped(overlap, schedule_, scenario_, arrangement_);
-      if (!plan) continue;
+      if (!plan || (limits_.of_real_layers && cuts_operators(*plan))) continue;
       const std::optional<EvaluatedOverlap> found = evaluate_.simulated(*plan, {});
       if (!found) continue;
       baselines_.push_back({overlap.name, found->makespan, found->peak, found->fits, found->grain});

@@ -22,6 +22,14 @@ bool divides_the_same(const Parallel& a, const Parallel& b) {
   return a.gradient_sync == b.gradient_sync && a.shard == b.shard && a.sharding == b.sharding;
 }
 
+/// OverlapLimits::of_real_layers.
+bool is_computed_by_layers(const Partition& option, const CommunicationClass& of) {
+  const bool in_two = option.substitution != collective::Substitution::none;
+  return option.pieces == 1 && option.group_parts == 0 &&
+         option.grouping == collective::Grouping::flat &&
+         (!in_two || of.traffic == collective::Traffic::dp);
+}
+
 bool are_of_one_kind(const CommunicationClass& a, const CommunicationClass& b) {
   return a.traffic == b.traffic && a.kind == b.kind && a.members == b.members && a.size == b.size &&
          a.tier == b.tier && a.beside == b.beside && a.work == b.work;
@@ -87,7 +95,8 @@ void OverlapSpace::add_shardings(OverlapScope scope) {
 std::optional<std::size_t> OverlapSpace::add(const VariantPlace& place) {
   Scenario own = scenario_;
   own.parallel = shardings_[place.sharding];
-  if (place.sums == CopySums::of_units && !has_copies(own.parallel)) return std::nullopt;
+  const bool by_units = place.sums == CopySums::of_units;
+  if (by_units && (limits_.of_real_layers || !has_copies(own.parallel))) return std::nullopt;
   if (groups_[place.order]) own.parallel.microbatch_group = groups_[place.order];
   Result<OverlapVariant> made =
       overlap_variant(orders_[place.order], own, arrangement_, place.sums);
@@ -101,7 +110,9 @@ std::optional<std::size_t> OverlapSpace::add(const VariantPlace& place) {
   for (const CommunicationClass& each : variants_.back().classes) {
     std::vector<Partition>& of_class = options_.back().emplace_back();
     for (const Partition& option : partition_options(variants_.back(), each))
-      if (limits_.allows(option)) of_class.push_back(option);
+      if (limits_.allows(option) &&
+          (!limits_.of_real_layers || is_computed_by_layers(option, each)))
+        of_class.push_back(option);
     if (!limits_.allows(each.tier)) of_class.assign(1, Partition{});
   }
   return variants_.size() - 1;

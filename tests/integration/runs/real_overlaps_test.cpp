@@ -88,6 +88,20 @@ TEST_F(RealOverlapRuns, AsThreadsWithWholeActivationsAndWithoutEmulation) {
 }
 
 /// That has the microbatches of all replicas. `scripts/figure loss --overlap` shows 300 iterations.
+/// Searched among what real layers compute: they train the same model, and say what was decided.
+TEST_F(RealOverlapRuns, ComputeWhatASearchDecides) {
+  ASSERT_EQ(run_threads("fsdp2,centauri,best", {"--time-limit", "2s", "--out", out()}), 0)
+      << output();
+  const nlohmann::json report = record();
+  ASSERT_EQ(report["schedules"].size(), 3U);
+  for (const nlohmann::json& row : report["schedules"]) {
+    EXPECT_EQ(row["check"], "ok") << row["schedule"];
+    EXPECT_LE(row["predicted_ns"], report["schedules"][0]["predicted_ns"]) << row["schedule"];
+  }
+  for (const nlohmann::json& each : report["schedules"][2]["certificate"]["baselines"])
+    EXPECT_NE(each["overlap"], "coconet") << "it cuts operators";
+}
+
 TEST_F(RealOverlapRuns, LossesLieOnThoseOfOneRankThatTrainsAlone) {
   const std::vector<std::string> iterations{"--iterations",      "20",  "--warmup", "0",
                                             "--check-gradients", "off", "--out",    out()};
@@ -145,6 +159,7 @@ TEST_F(RealOverlapRuns, RefuseWhatTheyCannotCompute) {
   };
   const std::vector<Case> cases{
       {"zero3", {"--device", "cuda"}, "computed on CPUs alone"},
+      {"serial,centauri-rules", {}, "the rules cut operators and collectives"},
       {"zero3", {"--set", "model.kv_heads=1"}, "does not divide 1 key and value heads"},
       {"serial", {"--set", "model.memory_bandwidth=900TB/s"}, "takes no time backward"},
       {"serial",
