@@ -33,7 +33,10 @@ public:
   }
 
   OverlapBound run() {
-    for (const DeviceId stage : plan_.stages.ids()) consider_work(stage);
+    for (const DeviceId stage : plan_.stages.ids()) {
+      consider_work(stage);
+      consider_first_gathers(stage);
+    }
     consider_ranks();
     consider_datacenters();
     consider_all();
@@ -95,6 +98,105 @@ private:
     });
   }
 
+  /// A stage of one chunk passes an operator first when the weights of all units before it have
+  /// come. What is left then is all work but the forwards before that operator.
+  void consider_first_gathers(DeviceId stage) {
+    if (chunks_on(*plan_.schedule, stage).size() != 1) return;
+    const Rank first = scenario_.rank(ReplicaId{0}, stage, 0);
+    std::vector<Rank> node;
+    for (const Rank rank : ids<Rank>(scenario_.training_ranks()))
+      if (scenario_.datacenter_of(rank) == scenario_.datacenter_of(first) &&
+          routes_.node_of(rank) == routes_.node_of(first))
+        node.push_back(rank);
+    for (const RankCut& cut :
+         {RankCut{fmt::format("rank {}", index(first)), side_of({first})},
+          RankCut{fmt::format("the node of rank {}", index(first)), side_of(node)}})
+      consider_first_gathers(stage, cut);
+  }
+
+  void consider_first_gathers(DeviceId stage, const RankCut& cut) {
+    std::set<std::pair<Rank, Rank>> in;
+    const std::map<std::int32_t, Bytes> units = first_gathers(stage, cut, in);
+    if (in.empty()) return;
+    const OneWay way = way_of(in);
+    std::map<std::int32_t, std::vector<std::int32_t>> ending;  // units, by their last place
+    std::map<std::int32_t, Duration> forwards;                 // of all microbatches, by place
+    std::map<std::int32_t, std::int32_t> last_of;
+    Duration left{};
+    for (const collective::OperationId id : plan_.stages[stage].order) {
+      const Operation& each = plan_.stages[stage].operations[id];
+      left += each.duration;
+      if (each.work != BlockKind::F || each.place < 0) continue;
+      forwards[each.place] += each.duration;
+      if (units.contains(each.unit)) last_of[each.unit] = std::max(last_of[each.unit], each.place);
+    }
+    for (const auto& [unit, place] : last_of) ending[place].push_back(unit);
+    Bytes come{};
+    for (const auto& [place, duration] : forwards) {
+      left -= duration;
+      if (!ending.contains(place)) continue;
+      for (const std::int32_t unit : ending[place]) come += units.at(unit);
+      raise(way.time(come) + left, [&] {
+        return fmt::format("{} of weights into {} at {}, and the work of stage {} after them",
+                           to_text(come), cut.name, to_text(way.rate()), index(stage));
+      });
+    }
+  }
+
+  /// Of each unit, what must come across the cut before its operators' first forwards can end.
+  [[nodiscard]] std::map<std::int32_t, Bytes> first_gathers(
+      DeviceId stage, const RankCut& cut, std::set<std::pair<Rank, Rank>>& in) const {
+    std::map<std::int32_t, std::map<MicrobatchId, Bytes>> of_unit;
+    for (const Communication& each : plan_.stages[stage].communications) {
+      if (each.kind != CollectiveKind::all_gather || each.unit < 0 ||
+          each.holds != collective::Holds::weights || !is_for_forward(stage, each))
+        continue;
+      Bytes& bytes = of_unit[each.unit][each.microbatch];
+      const auto groups = collective::groups_of(scenario_, stage, each.members);
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        const std::vector<bool> inside = inside_of(groups[g], cut);
+        if (!is_crossed(inside)) continue;
+        const Bytes own = bytes_across({.kind = each.kind,
+                                        .members = groups[g],
+                                        .size = collective::size_in_group(each, scenario_, g)},
+                                       inside)
+                              .in;
+        bytes += std::max(Bytes{}, own - Bytes{scenario_.pieces.most});
+        add_pairs_into(groups[g], inside, in);
+      }
+    }
+    std::map<std::int32_t, Bytes> least;
+    for (const auto& [unit, by_microbatch] : of_unit)
+      least[unit] = std::ranges::min_element(by_microbatch, {}, [](const auto& each) {
+                      return each.second;
+                    })->second;
+    return least;
+  }
+
+  [[nodiscard]] bool is_for_forward(DeviceId stage, const Communication& each) const {
+    return std::ranges::any_of(each.needed_by, [&](collective::OperationId id) {
+      return plan_.stages[stage].operations[id].work == BlockKind::F;
+    });
+  }
+
+  [[nodiscard]] static std::vector<bool> inside_of(const std::vector<Rank>& group,
+                                                   const RankCut& cut) {
+    std::vector<bool> inside;
+    for (const Rank member : group) inside.push_back(cut.inside[index(member)]);
+    return inside;
+  }
+  /// Has the group members on both sides?
+  [[nodiscard]] static bool is_crossed(const std::vector<bool>& inside) {
+    return std::ranges::find(inside, true) != inside.end() &&
+           std::ranges::find(inside, false) != inside.end();
+  }
+  static void add_pairs_into(const std::vector<Rank>& group, const std::vector<bool>& inside,
+                             std::set<std::pair<Rank, Rank>>& in) {
+    for (std::size_t i = 0; i < inside.size(); ++i)
+      for (std::size_t j = 0; j < inside.size(); ++j)
+        if (!inside[i] && inside[j]) in.emplace(group[i], group[j]);
+  }
+
   /// Around each rank, of many around one of each stage; around each node.
   void consider_ranks() {
     constexpr int kMostRanks = 64;
@@ -132,10 +234,8 @@ private:
     Crossing bytes;
     std::set<std::pair<Rank, Rank>> out, in;  // who may send to whom
     for (const Total& total : totals_) {
-      std::vector<bool> inside;
-      for (const Rank member : total.group) inside.push_back(cut.inside[index(member)]);
-      if (std::ranges::find(inside, true) == inside.end()) continue;
-      if (std::ranges::find(inside, false) == inside.end()) continue;
+      const std::vector<bool> inside = inside_of(total.group, cut);
+      if (!is_crossed(inside)) continue;
       const Crossing own =
           bytes_across({.kind = total.kind, .members = total.group, .size = total.size}, inside);
       // Cut into pieces, one shard of each may have a byte more.
@@ -187,12 +287,17 @@ private:
     });
   }
 
-  void raise(const std::set<std::pair<Rank, Rank>>& pairs, Bytes size, const std::string& where) {
-    if (size == Bytes{} || pairs.empty()) return;
+  [[nodiscard]] OneWay way_of(const std::set<std::pair<Rank, Rank>>& pairs) const {
     OneWay way;
     for (const auto& [from, to] : pairs)
       way.add(routes_.between(from, to), {static_cast<int>(index(scenario_.datacenter_of(from))),
                                           static_cast<int>(index(scenario_.datacenter_of(to)))});
+    return way;
+  }
+
+  void raise(const std::set<std::pair<Rank, Rank>>& pairs, Bytes size, const std::string& where) {
+    if (size == Bytes{} || pairs.empty()) return;
+    const OneWay way = way_of(pairs);
     raise(way.time(size),
           [&] { return fmt::format("{} {} at {}", to_text(size), where, to_text(way.rate())); });
   }

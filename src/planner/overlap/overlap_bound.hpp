@@ -15,7 +15,9 @@ struct OverlapBound {
 
 /// The largest of: the operations of a stage after the forwards of the stages before it; what must
 /// cross a cut (around a rank, a node, a set of datacenters) each way at the rate of all that
-/// crosses it; what all ranks together must send at the rate of all their ports. Of the plan the
+/// crosses it; the weights of the first units, gathered into a rank or a node, and all operations
+/// that need what follows from them; what all ranks together must send at the rate of all their
+/// ports. Of the plan the
 /// sizes of its operations and communications count, not what an overlap decided. A message's time
 /// is rounded to the nanosecond, so that many tiny ones may be half a nanosecond each below it.
 [[nodiscard]] OverlapBound bound_of_overlaps(const collective::IterationPlan& plan);

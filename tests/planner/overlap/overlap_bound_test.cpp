@@ -54,9 +54,58 @@ Duration shortest_of_random(const IterationPlan& plan, int count, Duration bound
   return shortest;
 }
 
+/// Three operators on each two ranks whose gathers take 4 ms each, forwards 1 ms, backwards 20 ms.
+Scenario gathers_before_work(int replicas, int microbatches) {
+  std::string text = fmt::format(
+      "[parallel]\nstages = 1\nmicrobatches = {}\nreplicas = {}\ngradient_sync = \"zero3\"\n"
+      "shard = 2\nunit = \"operator\"\nregather = \"once\"\n[overlap]\nmax_chunks = 2\n"
+      "[[datacenter]]\nname = \"local\"\n"
+      "[[node]]\ndatacenter = \"local\"\ngpus = 2\ndevice = \"1GB/s\"\n",
+      microbatches, replicas);
+  for (const char* name : {"first", "second", "third"})
+    text += fmt::format(
+        "[[operator]]\nname = \"{}\"\nkind = \"matmul\"\nweights = \"8MB\"\nforward = \"1ms\"\n"
+        "dgrad = \"10ms\"\nwgrad = \"10ms\"\n",
+        name);
+  return scenario::parse_scenario(text, "gathers.toml");
+}
+
+// No backward begins before 12 MB have come into a rank, but for a byte for each piece.
+TEST(OverlapBound, IsTheWorkAfterTheFirstGathers) {
+  for (const int replicas : {2, 4}) {  // other copies of the weights gather theirs
+    const IterationPlan plan = planned_iteration(gathers_before_work(replicas, 1), "zero3");
+    const OverlapBound bound = bound_of_overlaps(plan);
+    EXPECT_NEAR(static_cast<double>(bound.lower_bound.count()), 72e6, 20);
+    EXPECT_EQ(bound.reason,
+              "11.44 MiB of weights into rank 0 at 8 Gbps, and the work of stage 0 after them");
+    EXPECT_LT(shortest_of_random(plan, 200, bound.lower_bound), 120ms);
+  }
+  const IterationPlan two = planned_iteration(gathers_before_work(2, 2), "zero3", "1f1b");
+  shortest_of_random(two, 100, bound_of_overlaps(two).lower_bound);
+}
+
 TEST(OverlapBound, HoldsForRandomOrdersAndPartitionsOfTheToy) {
   const IterationPlan plan = planned_iteration(centauri_toy(), "zero3");
   EXPECT_LE(shortest_of_random(plan, 2000, 12ms), 13ms);
+}
+
+/// 48 GPUs of 6 nodes, whose copies of the weights lie on two nodes, on one, or on half of one.
+TEST(OverlapBound, HoldsWhereCopiesLieOnNodes) {
+  for (const char* shard : {"16", "8", "4"}) {
+    for (const char* batch : {"1", "2", "4"}) {
+      const std::vector<std::string> set{"model.layers=3", std::string{"parallel.shard="} + shard,
+                                         std::string{"model.microbatch_size="} + batch};
+      const Scenario scenario =
+          scenario::load_scenario(testing::kShippedScenarios / "centauri-fsdp-dp.toml", set);
+      for (const char* overlap : {"zero3", "fsdp2", "zeropp"}) {
+        const IterationPlan plan = planned_iteration(scenario, overlap);
+        const SimulatedIteration ran = simulate_iteration(plan).or_throw();
+        EXPECT_GE((collective::IterationTimes{ran.lowered, ran.times}.makespan()),
+                  bound_of_overlaps(plan).lower_bound)
+            << shard << ' ' << batch << ' ' << overlap;
+      }
+    }
+  }
 }
 
 /// Rates of whole nanoseconds a byte, so that no time is rounded.

@@ -35,7 +35,9 @@ def figure_of(table):
         shares = [(place + 1) / len(gaps) for place in range(len(gaps))]
         axes.step([0, *gaps], [0, *shares], where="post", color=OVERLAPS.get(overlap, "#b08fc7"),
                   label=f"{overlap}, at most {gaps[-1]:.1f}%")
+    axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(left=0)
+    axes.set_xticks((0, 1, 3, 10, 30, 100), ("0", "1", "3", "10", "30", "100"))
     axes.set_xlabel("iteration over the bound (%)")
     axes.set_ylabel("part of the cells")
     axes.grid(color="#dddddd", linewidth=0.6)
