@@ -27,6 +27,7 @@ public:
     Duration until{};           ///< by the clock of is_due()
     std::size_t seen = 0;       ///< of all ends
     Instance drawn{};           ///< where busy
+    Draw last{kNone<OpId>};     ///< what it drew last
     std::vector<bool> taken{};  ///< by position on the lane: drawn in this iteration
   };
 
@@ -55,13 +56,18 @@ public:
   void add(const OpEnd& end) {
     if (!entries_.empty()) ends_.push_back(end);
   }
+  /// What the lane's source said of the op as it drew it; nullptr: nothing, or others since.
+  [[nodiscard]] const Draw* draw_of(LaneId lane, OpId op) const {
+    const auto found = std::ranges::find(entries_, lane, &Entry::lane);
+    return found == entries_.end() || found->last.op != op ? nullptr : &found->last;
+  }
 
   /// Is it to be asked at this instant?
   [[nodiscard]] bool is_due(const Entry& entry, Duration now) const {
     switch (entry.state) {
       case State::due: return true;
       case State::until: return entry.until <= now;
-      case State::for_end: return entry.seen < forgotten_ + ends_.size();
+      case State::for_end: return entry.seen < forgotten_ + ends_.size() || entry.until <= now;
       case State::busy:
       case State::over: return false;
     }
@@ -81,7 +87,8 @@ public:
   }
 
   /// Notes that it draws the op. Throws Error where that is not on its lane, or was drawn before.
-  static void take(Entry& entry, const Lane& lane, OpId op) {
+  static void take(Entry& entry, const Lane& lane, const Draw& draw) {
+    const OpId op = draw.op;
     const std::size_t place = index(op) - index(lane.first);
     const bool is_there = index(op) >= index(lane.first) && place < lane.count;
     if (!is_there || entry.taken[place])
@@ -90,6 +97,7 @@ public:
           "once an iteration.",
           lane.name, index(op), is_there ? "it has drawn before" : "is not on that lane");
     entry.taken[place] = true;
+    entry.last = draw;
   }
 
 private:

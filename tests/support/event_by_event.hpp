@@ -226,8 +226,9 @@ private:
       for (std::size_t i = 0; i < ops_.size(); ++i)
         if (iteration(i) >= stream_.first && ops_[i].served && ops_[i].end <= now_ &&
             !state.heard.contains({ops_[i].end, iteration(i), i}))
-          news.push_back({id(i), iteration(i), Duration{ops_[i].end}});
-      if (state.waits_for_end ? news.empty() : state.until > now_) continue;
+          news.push_back({id(i), iteration(i), Duration{ops_[i].end}, ops_[i].words});
+      const bool hears = state.waits_for_end && !news.empty();
+      if (!hears && state.until > now_) continue;
       std::ranges::sort(news, {}, [](const plan::OpEnd& end) {
         return std::tuple{end.end, end.iteration, end.op};
       });
@@ -240,10 +241,13 @@ private:
       if (const auto* draw = std::get_if<plan::Draw>(&decision)) {
         state.drawn = static_cast<std::size_t>(state.iteration) * count_ + index(draw->op);
         ops_[state.drawn].drawn = true;
+        ops_[state.drawn].takes = draw->takes;
+        ops_[state.drawn].words = draw->words;
       } else if (const auto* wait = std::get_if<plan::WaitUntil>(&decision)) {
         state.until = wait->time.count();
-      } else if (std::holds_alternative<plan::WaitForEnd>(decision)) {
+      } else if (const auto* for_end = std::get_if<plan::WaitForEnd>(&decision)) {
         state.waits_for_end = true;
+        state.until = for_end->until.count();
       } else {
         end_iteration(lane_index, state);
       }
@@ -307,7 +311,7 @@ private:
     }
     for (const auto& [at, n] : begins_) meet(at);
     for (const auto& [lane_index, state] : sources_)
-      if (!state.over && !state.waits_for_end) meet(state.until);
+      if (!state.over) meet(state.until);
     return next;
   }
   void pass_time(std::int64_t next) {

@@ -14,19 +14,29 @@
 
 namespace longhaul::testing {
 
-/// Draws the ops of its lane in their order, but waits now and then for a time or for an end, and
-/// may end an iteration early: all by its seed and by what it has heard.
+/// Draws the ops of its lane in their order, some with other times and with words, but waits now
+/// and then for a time, for an end or for what comes first, and may end an iteration early: all by
+/// its seed and by what it has heard.
 class WhimsicalSource : public plan::OpSource {
 public:
   WhimsicalSource(std::vector<OpId> ops, std::uint64_t seed)
       : ops_{std::move(ops)}, random_{seed} {}
   plan::Decision next(const plan::PastEvents& past) override {
     for (const plan::OpEnd& end : past.ended())
-      heard_ = derived_seed(heard_, index(end.op), static_cast<std::uint64_t>(end.end.count()));
+      heard_ = derived_seed(
+          derived_seed(heard_, index(end.op), static_cast<std::uint64_t>(end.end.count())),
+          static_cast<std::uint64_t>(end.words[0]), static_cast<std::uint64_t>(end.words[1]));
     Random whim{derived_seed(heard_, random_.next(), static_cast<std::uint64_t>(past.iteration()))};
     const std::int64_t choice = whim.between(0, 9);
+    if (std::exchange(iteration_, past.iteration()) != past.iteration())
+      next_ = 0;  // where nothing ended any more, the iteration was ended for it
     if (choice == 0) return plan::WaitUntil{past.now() + Duration{whim.between(1, 30)}};
     if (choice == 1) return plan::WaitForEnd{};
+    if (choice == 3) return plan::WaitForEnd{past.now() + Duration{whim.between(1, 30)}};
+    if (next_ < ops_.size() && choice == 4)
+      return plan::Draw{ops_[next_++],
+                        Duration{whim.between(0, 30)},
+                        {whim.between(0, 1000), whim.between(0, 1000)}};
     if (next_ < ops_.size() && choice != 2) return plan::Draw{ops_[next_++]};
     next_ = 0;
     return plan::LaneOver{};
@@ -37,6 +47,7 @@ private:
   Random random_;
   std::uint64_t heard_ = 1;
   std::size_t next_ = 0;
+  int iteration_ = -1;
 };
 
 /// What a random plan may have.

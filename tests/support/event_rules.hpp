@@ -44,6 +44,8 @@ protected:
     std::int64_t ready = kNone, start = kNone, hold_end = kNone, end = kNone;
     std::int64_t left = 0;  ///< parts, of a block whose end is open
     Outcome outcome = Outcome::ran;
+    std::optional<Duration> takes{};  ///< of one that a source drew
+    plan::DrawnWords words{};
   };
   struct SourceState {
     std::unique_ptr<plan::OpSource> source;
@@ -68,6 +70,7 @@ protected:
   bool ended(std::size_t i) const { return ops_[i].end <= now_; }
 
   std::int64_t duration(std::size_t i) const {
+    if (ops_[i].takes) return ops_[i].takes->count();
     std::int64_t takes = op(i).duration.count();
     for (const plan::StreamSetting& setting : stream_.settings)
       for (const plan::StreamSetting::OpDuration& each : setting.durations)

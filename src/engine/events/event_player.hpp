@@ -169,14 +169,15 @@ private:
   void receive_news(Rank from);
   bool hear(TimePoint at);
   void heed(const OpNews& news, TimePoint at, bool same_clock);
-  void note_end(OpId op, int iteration, TimePoint at);
+  void note_end(OpId op, int iteration, TimePoint at, const plan::DrawnWords& words);
+  [[nodiscard]] const plan::Draw* draw_of(OpId op) const;
   [[nodiscard]] bool is_quiet();
   bool end_waiting_sources(TimePoint at);
   void begin_windows(int iteration, TimePoint at);
   void meet_versions();
   bool ask_source(Sources::Entry& entry, TimePoint at);
   void end_source_iteration(Sources::Entry& entry, TimePoint at);
-  void draw(Sources::Entry& entry, OpId op, TimePoint at);
+  void draw(Sources::Entry& entry, const plan::Draw& draw, TimePoint at);
 
   void make_tables();
   void set_timer(TimePoint due, Timer::Kind kind, const OpInstance& op) {

@@ -53,7 +53,12 @@ void EventPlayer::publish(OpNews::Kind kind, OpId op, int iteration, TimePoint a
     if (found == listeners_.end()) return;
     ranks = &found->second;
   }
-  const OpNews news{at.count(), static_cast<std::uint32_t>(op), iteration, kind, 0};
+  const plan::Draw* const drawn = kind == OpNews::Kind::ended ? draw_of(op) : nullptr;
+  const OpNews news{.at_ns = at.count(),
+                    .op = static_cast<std::uint32_t>(op),
+                    .iteration = iteration,
+                    .kind = kind,
+                    .words = drawn == nullptr ? plan::DrawnWords{} : drawn->words};
   bool on_board = false;
   for (const Rank rank : *ranks) {
     if (!state_.host_ranks.is_local(rank)) {
@@ -97,12 +102,12 @@ void EventPlayer::heed(const OpNews& news, TimePoint at, bool same_clock) {
   const bool skipped = news.kind == OpNews::Kind::skipped;
   if (facts_.waits_for_ranks && news.iteration >= live_.oldest())
     remote_[news.iteration][OpId{news.op}] = {skipped, when};
-  if (!skipped) note_end(OpId{news.op}, news.iteration, when);
+  if (!skipped) note_end(OpId{news.op}, news.iteration, when, news.words);
 }
 
 /// An op of any rank has ended: for sources and versions.
-void EventPlayer::note_end(OpId op, int iteration, TimePoint at) {
-  sources_.add({op, iteration, at - began_});
+void EventPlayer::note_end(OpId op, int iteration, TimePoint at, const plan::DrawnWords& words) {
+  sources_.add({op, iteration, at - began_, words});
   if (facts_.watched.empty() || facts_.watched[index(op)] == 0) return;
   std::vector<int>& ended = ended_[op];
   ended.insert(std::ranges::upper_bound(ended, iteration), iteration);
@@ -179,7 +184,7 @@ bool EventPlayer::ask_source(Sources::Entry& entry, TimePoint at) {
   const plan::Decision decision = sources_.ask(entry, at - began_, lane.iteration);
   moves_ = true;
   if (const auto* drawn = std::get_if<plan::Draw>(&decision)) {
-    draw(entry, drawn->op, at);
+    draw(entry, *drawn, at);
   } else if (const auto* wait = std::get_if<plan::WaitUntil>(&decision)) {
     if (began_ + wait->time <= at && virtual_clock() != nullptr)
       fail(
@@ -189,18 +194,29 @@ bool EventPlayer::ask_source(Sources::Entry& entry, TimePoint at) {
     entry.state = Sources::State::until;
     entry.until = began_ + wait->time;
     timers_.push({entry.until, Timer::Kind::wake, kNone<OpId>, -1});
-  } else if (std::holds_alternative<plan::WaitForEnd>(decision)) {
+  } else if (const auto* for_end = std::get_if<plan::WaitForEnd>(&decision)) {
     entry.state = Sources::State::for_end;
+    entry.until = Duration::max();
+    if (for_end->until < Duration::max()) {
+      entry.until = std::max(began_ + for_end->until, at + Duration{1});
+      timers_.push({entry.until, Timer::Kind::wake, kNone<OpId>, -1});
+    }
   } else {
     end_source_iteration(entry, at);
   }
   return true;
 }
 
-void EventPlayer::draw(Sources::Entry& entry, OpId op, TimePoint at) {
+/// What a source of this rank said of its op; nullptr: nothing, or the op is on no such lane.
+const plan::Draw* EventPlayer::draw_of(OpId op) const {
+  if (sources_.none() || !live_.is_mine(op)) return nullptr;
+  return sources_.draw_of(plan_.op(op).lane, op);
+}
+
+void EventPlayer::draw(Sources::Entry& entry, const plan::Draw& draw, TimePoint at) {
   LaneState& lane = lanes_[place_[index(entry.lane)]];
-  Sources::take(entry, plan_.lanes[index(entry.lane)], op);
-  OpInstance& drawn = live_.at(op, lane.iteration);
+  Sources::take(entry, plan_.lanes[index(entry.lane)], draw);
+  OpInstance& drawn = live_.at(draw.op, lane.iteration);
   if (drawn.stage == Stage::skipped) {  // it depends on one that does not run
     entry.state = Sources::State::due;
     return;

@@ -172,9 +172,13 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
                        state_.options.fault->iteration == first_iteration_ + op.iteration;
   if (strikes) inject_fault(*state_.options.fault);
   if (own.kind == OpKind::send) return send_payload(op, strikes, at);
+  const plan::Draw* const drawn = draw_of(op.op);
   const double factor =
-      plan::block_time_factor(state_.options.run, plan_.ranks[index(plan_.rank_of(op.op))].device,
-                              op.op, first_iteration_ + op.iteration);
+      drawn != nullptr && drawn->takes
+          ? 1.0
+          : plan::block_time_factor(state_.options.run,
+                                    plan_.ranks[index(plan_.rank_of(op.op))].device, op.op,
+                                    first_iteration_ + op.iteration);
   const Duration duration = scaled(duration_of(op.op, op.iteration), factor);
   const TimePoint begin = state_.begin_at(op.cause, at, duration);
   running_.push_back({&op, begin + duration, planned + duration});
@@ -207,7 +211,8 @@ void EventPlayer::end(OpInstance& op, TimePoint due, TimePoint at) {
       due > begun_.at(op.iteration) + window->second.deadline)
     op.outcome = Outcome::late;
   if (op.message != nullptr) close(op);
-  note_end(op.op, op.iteration, at);
+  const plan::Draw* const drawn = draw_of(op.op);
+  note_end(op.op, op.iteration, at, drawn == nullptr ? plan::DrawnWords{} : drawn->words);
   publish(OpNews::Kind::ended, op.op, op.iteration, at);
   live_.settle(op);
 }
@@ -287,6 +292,8 @@ const EventPlayer::RemoteEnd* EventPlayer::remote_end(OpId op, int iteration) co
 }
 
 Duration EventPlayer::duration_of(OpId op, int iteration) const {
+  if (const plan::Draw* const drawn = draw_of(op); drawn != nullptr && drawn->takes)
+    return *drawn->takes;
   return values_.duration(op, iteration);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "comm/group/host_ranks.hpp"
+#include "plan/extras/op_source.hpp"
 
 namespace longhaul::engine {
 
@@ -25,6 +26,7 @@ struct OpNews {
   std::int32_t iteration = 0;
   Kind kind = Kind::ended;
   std::uint32_t reserved = 0;
+  plan::DrawnWords words{};  ///< of an op that a source drew
 };
 
 /// Where the ranks of one host publish their news: each writes a ring in shared memory, and all

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -11,11 +14,15 @@
 
 namespace longhaul::plan {
 
+/// A source's words on an op that it draws, for all sources: they hear them with its end.
+using DrawnWords = std::array<std::int64_t, 2>;
+
 /// An op that has ended.
 struct OpEnd {
   OpId op{};
   int iteration = 0;
   Duration end{};
+  DrawnWords words{};  ///< of one that a source drew
   friend bool operator==(const OpEnd&, const OpEnd&) = default;
 };
 
@@ -40,13 +47,17 @@ private:
 /// This op of the lane is its next; it starts when it is ready and what it holds is free.
 struct Draw {
   OpId op{};
+  std::optional<Duration> takes{};  ///< nullopt: as long as the plan says
+  DrawnWords words{};
 };
 /// Nothing before this time; it is asked again then.
 struct WaitUntil {
   Duration time{};
 };
-/// Nothing until an op of the plan ends; it is asked again then.
-struct WaitForEnd {};
+/// Nothing until an op of the plan ends; it is asked again then, or at this time.
+struct WaitForEnd {
+  Duration until = Duration::max();
+};
 /// No more ops of this iteration: what it has not drawn will not run.
 struct LaneOver {};
 using Decision = std::variant<Draw, WaitUntil, WaitForEnd, LaneOver>;

@@ -86,6 +86,7 @@ void EventDriver::handle(const Event& event) {
       if (auto* entry = sources_->of_lane(LaneId{id}); entry->state == Sources::State::busy)
         entry->state = Sources::State::due;
       return;
+    case EventKind::wake_source: return;  // it is due by the time
     case EventKind::begin_hold: return hold_ranks(id, 1);
     case EventKind::end_hold: return hold_ranks(id, -1);
     case EventKind::end_block: return end_block(id);
@@ -200,7 +201,18 @@ void EventDriver::wake(std::uint32_t waiting) {
   }
 }
 
+/// What a source said of the op, where one drew it.
+const plan::Draw* EventDriver::draw_of(std::uint32_t id) const {
+  if (!sources_) [[likely]]
+    return nullptr;
+  const std::uint32_t lane = lane_of(id);
+  if (lanes_[lane].way != Way::sourced) return nullptr;
+  return sources_->draw_of(LaneId{lane}, instances_.id(id));
+}
+
 Duration EventDriver::duration_of(std::uint32_t id) const {
+  if (const plan::Draw* const draw = draw_of(id); draw != nullptr && draw->takes)
+    return *draw->takes;
   if (values_.unchanged()) [[likely]]
     return op(id).duration;
   return values_.duration(instances_.id(id), instances_.iteration(id));

@@ -126,6 +126,7 @@ private:
                                      const Bound& bound);
   void wake(std::uint32_t waiting);
   void sleep(std::uint32_t lane, Duration until);
+  [[nodiscard]] const plan::Draw* draw_of(std::uint32_t id) const;
   [[nodiscard]] Duration duration_of(std::uint32_t id) const;
   [[nodiscard]] Duration hold_time(std::uint32_t send, Duration begin) const;
   [[nodiscard]] Duration latency(std::uint32_t recv, Duration end) const;
@@ -158,7 +159,7 @@ private:
   void begin_windows(int iteration);
   bool ask_sources();
   bool ask_source(Sources::Entry& entry);
-  void draw(Sources::Entry& entry, OpId op);
+  void draw(Sources::Entry& entry, const plan::Draw& drawn);
   void end_source_iteration(Sources::Entry& entry);
   bool end_sources();
 

@@ -99,7 +99,11 @@ void EventDriver::hold_ranks(std::uint32_t send, int by) {
 
 void EventDriver::note_op_end(std::uint32_t id, Duration end) {
   const int iteration = instances_.iteration(id);
-  if (sources_) sources_->add({instances_.id(id), iteration, end});
+  if (sources_) {
+    const plan::Draw* const draw = draw_of(id);
+    sources_->add(
+        {instances_.id(id), iteration, end, draw == nullptr ? plan::DrawnWords{} : draw->words});
+  }
   if (!watched_.empty() && watched_[instances_.op(id)] != 0) {
     std::vector<int>& ended = ended_[instances_.op(id)];
     ended.insert(std::ranges::upper_bound(ended, iteration), iteration);

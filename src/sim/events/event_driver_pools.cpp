@@ -238,7 +238,7 @@ bool EventDriver::ask_source(Sources::Entry& entry) {
   if (lanes_[lane].iteration < stream_.first) begin_iteration(lane);
   const plan::Decision decision = sources_->ask(entry, now_, lanes_[lane].iteration);
   bool moves = false;
-  std::visit(Overloaded{[&](const plan::Draw& drawn) { draw(entry, drawn.op), moves = true; },
+  std::visit(Overloaded{[&](const plan::Draw& drawn) { draw(entry, drawn), moves = true; },
                         [&](const plan::WaitUntil& wait) {
                           if (wait.time <= now_)
                             fail(
@@ -249,7 +249,12 @@ bool EventDriver::ask_source(Sources::Entry& entry) {
                           entry.until = wait.time;
                           events_.push({wait.time, lane, EventKind::ask_source});
                         },
-                        [&](const plan::WaitForEnd&) { entry.state = Sources::State::for_end; },
+                        [&](const plan::WaitForEnd& wait) {
+                          entry.state = Sources::State::for_end;
+                          entry.until = std::max(wait.until, now_ + Duration{1});
+                          if (wait.until < kForever)
+                            events_.push({entry.until, lane, EventKind::wake_source});
+                        },
                         [&](const plan::LaneOver&) {
                           end_source_iteration(entry);
                           moves = true;
@@ -258,11 +263,11 @@ bool EventDriver::ask_source(Sources::Entry& entry) {
   return moves;
 }
 
-void EventDriver::draw(Sources::Entry& entry, OpId op) {
-  Sources::take(entry, plan_.lanes[index(entry.lane)], op);
+void EventDriver::draw(Sources::Entry& entry, const plan::Draw& drawn) {
+  Sources::take(entry, plan_.lanes[index(entry.lane)], drawn);
   entry.state = Sources::State::busy;
   entry.drawn = instances_.base_of(lanes_[index(entry.lane)].iteration) +
-                static_cast<std::uint32_t>(index(op));
+                static_cast<std::uint32_t>(index(drawn.op));
   if (time(entry.drawn).end != kPending) {  // it depends on one that does not run
     entry.state = Sources::State::due;
     return;

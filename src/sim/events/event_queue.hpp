@@ -11,16 +11,17 @@ namespace longhaul::sim {
 
 /// What an event is about; its subject is a lane, or an instance of an op (LiveIterations).
 enum class EventKind : std::uint32_t {
-  lane,        ///< a lane may go on
-  arrival,     ///< an op is ready and asks for what it holds
-  release,     ///< an op lets go of resources that choose
-  ask_source,  ///< a lane asks its source again
-  begin_hold,  ///< a message slows its ranks from now on
-  end_hold,    ///< and no longer
-  end_block,   ///< a block that slows has nothing left
-  end_op,      ///< an op has ended: for sources and versions
-  meet,        ///< an op starts that notes its version
-  give_up,     ///< an optional op can no longer meet its deadline
+  lane,         ///< a lane may go on
+  arrival,      ///< an op is ready and asks for what it holds
+  release,      ///< an op lets go of resources that choose
+  ask_source,   ///< a lane asks its source again
+  wake_source,  ///< its source has waited for this time
+  begin_hold,   ///< a message slows its ranks from now on
+  end_hold,     ///< and no longer
+  end_block,    ///< a block that slows has nothing left
+  end_op,       ///< an op has ended: for sources and versions
+  meet,         ///< an op starts that notes its version
+  give_up,      ///< an optional op can no longer meet its deadline
   begin_iteration
 };
 

@@ -267,6 +267,49 @@ private:
   int step_ = 0;
 };
 
+/// Draws its first op with another time and words, and hears them with its end.
+class SaysWhatItTakes : public plan::OpSource {
+public:
+  explicit SaysWhatItTakes(std::vector<OpId> ops) : ops_{std::move(ops)} {}
+  plan::Decision next(const plan::PastEvents& past) override {
+    for (const plan::OpEnd& end : past.ended()) {
+      const bool own = end.op == ops_[0];
+      EXPECT_EQ(end.words, own ? (plan::DrawnWords{7, 8}) : plan::DrawnWords{});
+      heard_ = heard_ || own;
+    }
+    switch (step_++) {
+      case 0: return plan::WaitForEnd{Duration{15}};
+      case 1:
+        EXPECT_EQ(past.now(), Duration{15}) << "nothing ends before";
+        return plan::Draw{ops_[0], Duration{12}, {7, 8}};
+      case 2: EXPECT_TRUE(heard_); return plan::Draw{ops_[1]};
+      default: return plan::LaneOver{};
+    }
+  }
+
+private:
+  std::vector<OpId> ops_;
+  bool heard_ = false;
+  int step_ = 0;
+};
+
+TEST(EventDriver, ASourceSaysWhatItsOpTakes) {
+  OneRank one;
+  const ResourceId workers = one.draft.add_resource("workers", ResourceKind::workers);
+  const LaneId extra = one.draft.add_lane(one.rank, "extra", OpKind::compute, {workers});
+  one.draft.add_block(one.compute, Duration{40});
+  const auto first = one.draft.add_block(extra, Duration{5});
+  const auto second = one.draft.add_block(extra, Duration{5});
+  one.draft.source(
+      extra, [](const std::vector<OpId>& own) { return std::make_unique<SaysWhatItTakes>(own); });
+  const Plan plan = one.draft.make();
+  const OpResults results = simulate_results(plan);
+  const auto of = [&](PlanDraft::Handle op) { return results.times[index(one.draft.id(op))]; };
+  EXPECT_EQ(of(first).start, Duration{15});
+  EXPECT_EQ(of(first).end, Duration{27});
+  EXPECT_EQ(of(second).end, Duration{32});
+}
+
 TEST(EventDriver, ASourceDrawsFromWhatHasHappened) {
   OneRank one;
   const LaneId extra = one.draft.add_lane(one.rank, "extra", OpKind::compute, {one.device});
