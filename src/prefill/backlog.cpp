@@ -3,9 +3,8 @@
 #include <queue>
 
 #include "base/error.hpp"
+#include "prefill/backlog_queue.hpp"
 #include "prefill/pass_filler.hpp"
-#include "prefill/placement.hpp"
-#include "prefill/subset_sums.hpp"
 
 namespace longhaul::prefill {
 namespace {
@@ -37,14 +36,6 @@ std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
   return decisions;
 }
 
-/// A request that waits.
-struct Waiting {
-  Request request;
-  std::size_t model = 0;
-  Duration whole{};
-  std::int64_t passed_over = 0;
-};
-
 /// Fills bubbles from the queue, one after the other as they open.
 class BubbleFiller {
 public:
@@ -52,9 +43,8 @@ public:
                const std::vector<Request>& file, const BacklogOptions& options)
       : iteration_{iteration},
         served_{served},
-        requests_{file},
         options_{options},
-        most_refused_{most_refused(file)} {
+        queue_{file, options, [this](Waiting& waiting) { return admit(waiting); }} {
     for (const Bubble& bubble : iteration.bubbles) longest_ = std::max(longest_, usable(bubble));
   }
 
@@ -74,40 +64,12 @@ private:
   [[nodiscard]] Duration usable(const Bubble& bubble) const {
     return bubble.length() - model().guard;
   }
-
-  /// Lets requests in until the queue is full; those that cannot be served are refused at once.
-  void refill(Duration now) {
-    for (std::int64_t refused = 0;
-         std::ssize(queue_) < options_.waiting && refused < most_refused_;) {
-      const Request request = requests_.next(now);
-      const auto whole = model().time(request.tokens);
-      if (whole && *whole <= longest_) {
-        queue_.push_back({request, 0, *whole});
-        refused = 0;
-        continue;
-      }
-      ++refused;
-      decisions_.push_back({.request = request.id,
-                            .arrival = now,
-                            .tokens = request.tokens,
-                            .refused = whole ? RefusalReason::too_long : RefusalReason::profile});
-    }
-  }
-
-  /// The position in the queue of the request to be placed first; the queue's size: none fits.
-  [[nodiscard]] std::size_t first_to_place(Duration room) const {
-    for (std::size_t i = 0; i < queue_.size(); ++i)
-      if (queue_[i].passed_over >= options_.patience && queue_[i].whole <= room) return i;
-    std::vector<Duration> lengths;
-    std::vector<std::size_t> order(queue_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::ranges::stable_sort(
-        order, [&](std::size_t a, std::size_t b) { return queue_[a].whole > queue_[b].whole; });
-    for (const std::size_t i : order) lengths.push_back(queue_[i].whole);
-    const Fill fill = fullest(lengths, room);
-    std::size_t first = queue_.size();
-    for (const std::size_t chosen : fill.chosen) first = std::min(first, order[chosen]);
-    return first;
+  [[nodiscard]] std::optional<RefusalReason> admit(Waiting& waiting) const {
+    const auto whole = model().time(waiting.request.tokens);
+    if (!whole) return RefusalReason::profile;
+    waiting.whole = *whole;
+    if (*whole > longest_) return RefusalReason::too_long;
+    return std::nullopt;
   }
 
   void fill_bubble(const Bubble& bubble, Duration begin) {
@@ -117,31 +79,26 @@ private:
     const Duration opens = begin + bubble.start;
     Duration start = opens;
     for (Duration room = usable(bubble); room > Duration{};) {
-      refill(opens);
-      const std::size_t first = first_to_place(room);
-      if (first == queue_.size()) return;
-      const Waiting placed = queue_[first];
-      for (std::size_t i = 0; i < first; ++i) queue_[i].passed_over += queue_[i].whole <= room;
-      queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(first));
-      decisions_.push_back({.request = placed.request.id,
-                            .arrival = placed.request.arrival,
-                            .tokens = placed.request.tokens,
+      queue_.refill(opens, decisions_);
+      const auto placed = queue_.take_for(room);
+      if (!placed) return;
+      decisions_.push_back({.request = placed->request.id,
+                            .arrival = placed->request.arrival,
+                            .tokens = placed->request.tokens,
                             .pipeline = serves->second,
                             .start = start,
-                            .end = start + placed.whole,
-                            .compute = placed.whole});
-      start += placed.whole;
-      room -= placed.whole;
+                            .end = start + placed->whole,
+                            .compute = placed->whole});
+      start += placed->whole;
+      room -= placed->whole;
     }
   }
 
   const IterationBubbles& iteration_;
   const std::vector<Served>& served_;
-  EndlessFile requests_;
   BacklogOptions options_;
-  std::int64_t most_refused_;
   Duration longest_{};
-  std::vector<Waiting> queue_;                                           ///< the oldest first
+  BacklogQueue queue_;
   std::vector<std::pair<std::int32_t, std::int32_t>> pipeline_of_rank_;  ///< rank, pipeline
   std::vector<Decision> decisions_;
 };

@@ -12,14 +12,6 @@ constexpr std::int64_t kMostPassTokens = 1'000'000;  // without a profile, whose
 
 }  // namespace
 
-Request EndlessFile::next(Duration arrival) {
-  const auto size = static_cast<std::int64_t>(file_.size());
-  Request request = file_[static_cast<std::size_t>(count_ % size)];
-  request.id = count_++;
-  request.arrival = arrival;
-  return request;
-}
-
 PassFiller::PassFiller(const IterationBubbles& iteration, const Served& served,
                        const std::vector<Request>& file, const BacklogOptions& options)
     : iteration_{iteration},

@@ -5,20 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "prefill/placement.hpp"
+#include "prefill/backlog_queue.hpp"
 
 namespace longhaul::prefill {
-
-/// Where the next request of a queue that never empties comes from.
-class EndlessFile {
-public:
-  explicit EndlessFile(const std::vector<Request>& file) : file_{file} {}
-  [[nodiscard]] Request next(Duration arrival);
-
-private:
-  const std::vector<Request>& file_;
-  std::int64_t count_ = 0;
-};
 
 /// Fills bubbles from a backlog with passes of ServedModel::chunk tokens and up to
 /// ServedModel::batch prompts: the oldest that waits first, no one is passed over. A prompt that a

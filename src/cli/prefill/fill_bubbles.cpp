@@ -3,10 +3,10 @@
 
 #include "base/clock.hpp"
 #include "base/index.hpp"
-#include "base/random.hpp"
 #include "cli/prefill/filled_schedule.hpp"
 #include "plan/rows.hpp"
 #include "prefill/accounts/training_state.hpp"
+#include "prefill/play/real_times.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -46,39 +46,6 @@ bool differs_from_plan(const Scenario& scenario, const PrefillInput& input,
          std::ranges::any_of(input.requests,
                              [](const auto& each) { return each.takes.has_value(); });
 }
-
-/// What passes of requests really take: what their lines say, or the estimate with noise.
-class RealTimes {
-public:
-  RealTimes(const Scenario& scenario, const PrefillInput& input,
-            const std::vector<prefill::Decision>& decisions)
-      : scenario_{scenario} {
-    std::unordered_map<std::int64_t, std::optional<Duration>> takes;
-    for (const prefill::Request& request : input.requests) takes[request.id] = request.takes;
-    for (const prefill::Decision& each : decisions) {
-      // Requests of a backlog are numbered anew as the file goes round.
-      const auto own =
-          input.backlog ? input.requests[to_size(each.request % std::ssize(input.requests))].takes
-                        : takes[each.request];
-      requests_[each.request] = {own, scenario.served[each.model].noise};
-    }
-  }
-  [[nodiscard]] Duration of(std::int64_t id, Duration estimate) const {
-    const Known& known = requests_.at(id);
-    if (known.takes) return *known.takes;
-    if (known.noise == 0) return estimate;
-    Random random{derived_seed(scenario_.run.seed, 0x70726566, static_cast<std::uint64_t>(id))};
-    return scaled(estimate, std::max(0.1, 1.0 + known.noise * random.normal()));
-  }
-
-private:
-  struct Known {
-    std::optional<Duration> takes{};
-    double noise = 0;  ///< of its model
-  };
-  const Scenario& scenario_;
-  std::unordered_map<std::int64_t, Known> requests_;
-};
 
 /// The bubbles of a run that was played, as one iteration.
 prefill::IterationBubbles played_bubbles(const prefill::PlayOutcome& played, int gpus) {
@@ -124,9 +91,14 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
   times.block_factor = [&](OpId op, DeviceId device, int iteration) {
     return plan::block_time_factor(scenario.run, device, op, iteration);
   };
-  const RealTimes real_times{scenario, input, filled.decisions};
+  using Load = prefill::RealTimes::Load;
+  const prefill::RealTimes real_times{
+      input.requests, input.backlog ? Load::backlog : Load::open_loop, scenario.run.seed};
+  std::unordered_map<std::int64_t, double> noise;  // of each request's model
+  for (const prefill::Decision& each : filled.decisions)
+    noise[each.request] = scenario.served[each.model].noise;
   times.prefill_time = [&](std::int64_t id, Duration estimate) {
-    return real_times.of(id, estimate);
+    return real_times.of(id, estimate, noise.at(id));
   };
   times.weather = weather.calm() ? nullptr : &weather;
   prefill::PlayOptions options{.signals = input.signals.value_or(prefill::Signals::both),

@@ -29,10 +29,11 @@ struct PlacedStage {
 /// whenever its device is free, before its time or after it.
 enum class Manners : std::uint8_t { gives_way, careless };
 
-/// A stage of a prefill, and the op that it is.
+/// A stage of a prefill, and the op that it is; or, in parts one after the other, the last of them.
 struct FilledStage {
   PlacedStage placed;
   OpId op{};
+  OpId first{};  ///< part
 };
 
 /// A plan of training with placed prefills in its bubbles.

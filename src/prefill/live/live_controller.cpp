@@ -1,0 +1,394 @@
+#include "prefill/live/live_controller.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/index.hpp"
+
+namespace longhaul::prefill {
+namespace {
+
+class ControllerSource final : public plan::OpSource {
+public:
+  explicit ControllerSource(LiveController& controller) : controller_{controller} {}
+  [[nodiscard]] plan::Decision next(const plan::PastEvents& past) override {
+    return controller_.next(past);
+  }
+
+private:
+  LiveController& controller_;
+};
+
+}  // namespace
+
+void TraceArrivals::collect(Duration now, std::vector<Request>& arrived,
+                            std::vector<std::int64_t>& /*cancelled*/) {
+  while (next_ < requests_.size() && requests_[next_].arrival <= now)
+    arrived.push_back(requests_[next_++]);
+}
+
+Duration TraceArrivals::next_look(Duration /*now*/) const {
+  return next_ < requests_.size() ? requests_[next_].arrival : Duration::max();
+}
+
+std::vector<Request> TraceArrivals::rest() {
+  std::vector<Request> rest(requests_.begin() + static_cast<std::ptrdiff_t>(next_),
+                            requests_.end());
+  next_ = requests_.size();
+  return rest;
+}
+
+LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
+                               const IterationBubbles& stretch, const std::vector<Served>& served,
+                               const std::vector<Request>& file, Arrivals& arrivals,
+                               LiveControllerOptions options)
+    : live_{live},
+      served_{served},
+      arrivals_{arrivals},
+      options_{std::move(options)},
+      expected_{graph},
+      planned_{stretch, {false, 1, true}, least_stage_time(served)} {
+  if (options_.backlog)
+    queue_.emplace(file, *options_.backlog, [this](Waiting& waiting) { return admit(waiting); });
+  begin_stretch();
+}
+
+bool LiveController::fills_bubbles() const {
+  return options_.policy == PlacementPolicy::best_fit && served_.size() == 1 &&
+         served_.front().model.stages == 1;
+}
+
+void LiveController::begin_stretch() {
+  expected_.begin();
+  entries_.clear();
+  entry_of_.clear();
+  outbox_.clear();
+  answers_ = 0;
+  placed_.assign(live_.pipelines.size(), 0);
+  filled_.assign(live_.lanes.size(), 0);
+  arrived_.insert(arrived_.begin(), pending_.begin(), pending_.end());
+  pending_.clear();
+  look_ = {};
+}
+
+std::unique_ptr<plan::OpSource> LiveController::source() {
+  return std::make_unique<ControllerSource>(*this);
+}
+
+plan::Decision LiveController::next(const plan::PastEvents& past) {
+  heed(past);
+  if (expected_.is_over()) return plan::LaneOver{};
+  const Duration now = past.now();
+  if (outbox_.empty()) decide(now);
+  if (!outbox_.empty() && answers_ < live_.answers.size()) {
+    const LiveAnswer answer = outbox_.front();
+    outbox_.pop_front();
+    if (!answer.is_withdrawn) entries_[entry_of_.at(answer.request)].number = answers_;
+    return plan::Draw{live_.answers[answers_++], Duration{}, answer.words()};
+  }
+  // At the latest when training should be over, to see whether it is.
+  const Duration until = std::min(look_, expected_.end(now));
+  if (until <= now) return plan::WaitForEnd{};
+  return plan::WaitUntil{until};
+}
+
+void LiveController::heed(const plan::PastEvents& past) {
+  for (const plan::OpEnd& end : past.ended()) {
+    const LiveOp& op = live_.ops[index(end.op)];
+    if (op.kind == LiveOp::Kind::training)
+      expected_.heed(OpId{static_cast<std::uint32_t>(op.number)}, end.end);
+    if (op.kind == LiveOp::Kind::stage) stage_ended(op, LiveAnswer::of(end.words));
+  }
+}
+
+void LiveController::stage_ended(const LiveOp& op, const LiveAnswer& answer) {
+  const auto found = entry_of_.find(answer.request);
+  if (found == entry_of_.end()) return;
+  if (op.part + 1 == live_.slot(op.pipeline, op.number)[at(op.stage)].parts)
+    entries_[found->second].ended[at(op.stage)] = true;
+}
+
+void LiveController::decide(Duration now) {
+  look_ = Duration::max();
+  let_in(now);
+  if (queue_ && fills_bubbles())
+    fill_bubbles(now);
+  else if (queue_)
+    place_in_order(now);
+  else
+    place_arrived(now);
+}
+
+void LiveController::let_in(Duration now) {
+  std::vector<std::int64_t> cancelled;
+  std::vector<Request> arrived;
+  arrivals_.collect(clock_ + now, arrived, cancelled);
+  for (Request& request : arrived) {
+    Waiting waiting{.request = std::move(request)};
+    if (const auto reason = admit(waiting))
+      refuse(waiting, *reason);
+    else
+      arrived_.push_back(std::move(waiting));
+  }
+  for (const std::int64_t request : cancelled) cancel(request, now);
+  const Duration next = arrivals_.next_look(clock_ + now);
+  if (next < Duration::max()) look_ = std::min(look_, std::max(next - clock_, now + Duration{1}));
+}
+
+/// A request whose sender has gone does not begin any more.
+void LiveController::cancel(std::int64_t request, Duration now) {
+  const auto is_it = [&](const Waiting& each) { return each.request.id == request; };
+  for (auto* waiting : {&arrived_, &pending_}) {
+    const auto found = std::ranges::find_if(*waiting, is_it);
+    if (found == waiting->end()) continue;
+    cancelled_.push_back(decision_of(*found));
+    waiting->erase(found);
+    return;
+  }
+  const auto found = entry_of_.find(static_cast<std::int32_t>(request));
+  if (found == entry_of_.end()) return;
+  Entry& entry = entries_[found->second];
+  if (entry.is_withdrawn || entry.ended.front() || entry.answer.start <= now) return;
+  entry.is_withdrawn = true;
+  LiveAnswer withdrawal = entry.answer;
+  withdrawal.is_withdrawn = true;
+  outbox_.push_back(withdrawal);
+}
+
+std::optional<RefusalReason> LiveController::admit(Waiting& waiting) {
+  waiting.model = served_index(waiting.request, served_);
+  const auto whole = model(waiting.model).time(waiting.request.tokens);
+  if (!whole) return RefusalReason::profile;
+  waiting.whole = *whole;
+  if (!could_hold(waiting)) return RefusalReason::too_long;
+  return std::nullopt;
+}
+
+/// Some bubbles of the plan, with nothing placed in them.
+bool LiveController::could_hold(const Waiting& waiting) {
+  const auto [known, is_new] = holds_.try_emplace({waiting.model, waiting.whole}, false);
+  if (!is_new) return known->second;
+  const Served& by = served_[waiting.model];
+  known->second = std::ranges::any_of(by.serving.pipelines, [&](const Pipeline& pipeline) {
+    return earliest_pass(planned_, by.model, pipeline, waiting.whole, {}, planned_.period())
+        .has_value();
+  });
+  return known->second;
+}
+
+void LiveController::place_arrived(Duration now) {
+  if (arrived_.empty()) return;
+  FreeTime free = free_time(now);
+  for (Waiting& waiting : std::exchange(arrived_, {})) {
+    const auto choice = choose(free, waiting, now);
+    const auto& slo = model(waiting.model).slo_ttft;
+    const Duration since = waiting.request.arrival - clock_;
+    const Duration soonest = choice ? choice->start : expected_.end(now);
+    if (slo && soonest + pass_span(model(waiting.model), waiting.whole) - since > *slo) {
+      refuse(waiting, RefusalReason::slo);
+    } else if (!choice) {
+      pending_.push_back(std::move(waiting));
+    } else {
+      take(free, waiting, *choice);
+      place(waiting, choice->pipeline, choice->start, now);
+    }
+  }
+}
+
+void LiveController::place_in_order(Duration now) {
+  queue_->refill(clock_ + now, refused_);
+  std::optional<FreeTime> free;
+  while (const Waiting* const front = queue_->front()) {
+    if (!free) free.emplace(free_time(now));
+    const auto choice = choose(*free, *front, now);
+    if (!choice) return;
+    if (choice->start - options_.lead > now) {
+      look_ = std::min(look_, choice->start - options_.lead);
+      return;
+    }
+    const Waiting waiting = *front;
+    queue_->pop_front();
+    take(*free, waiting, *choice);
+    place(waiting, choice->pipeline, choice->start, now);
+    queue_->refill(clock_ + now, refused_);
+  }
+}
+
+/// Fills the bubbles that open soon, in the order in which they do.
+void LiveController::fill_bubbles(Duration now) {
+  std::vector<std::tuple<Duration, std::size_t, std::size_t>> open;  // opens, pipeline, block
+  for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
+    const std::int32_t rank = live_.pipelines[p].pipeline.ranks.front();
+    for (std::size_t& block = filled_[at(rank)]; block <= expected_.blocks(rank); ++block) {
+      const Duration opens = expected_.opens(rank, block, now);
+      if (opens - options_.lead > now) {
+        look_ = std::min(look_, opens - options_.lead);
+        break;
+      }
+      if (block >= expected_.next_block(rank)) open.emplace_back(opens, p, block);
+    }
+  }
+  std::ranges::sort(open);
+  for (const auto& [opens, pipeline, block] : open) fill_bubble(pipeline, block, now);
+}
+
+void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Duration now) {
+  const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks.front();
+  const ServedModel& own = served_.front().model;
+  Duration start = std::max(now, expected_.opens(rank, block, now));
+  start += left_over(pipeline, block, now);
+  Duration room = expected_.closes(rank, block, now) - own.guard - start;
+  while (room > Duration{} && placed_[pipeline] < live_.slots) {
+    queue_->refill(clock_ + now, refused_);
+    const auto waiting = queue_->take_for(room);
+    if (!waiting) return;
+    place(*waiting, pipeline, start, now);
+    start += waiting->whole;
+    room -= waiting->whole;
+  }
+}
+
+/// What the GPU was given for earlier bubbles, which have closed, and has not computed.
+Duration LiveController::left_over(std::size_t pipeline, std::size_t block, Duration now) {
+  const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks.front();
+  Duration left{};
+  for (const Entry& entry : entries_)
+    if (at(entry.answer.pipeline) == pipeline && !entry.ended.front() && !entry.is_withdrawn &&
+        entry.closes.front() < block && expected_.closes(rank, entry.closes.front(), now) <= now)
+      left += entry.waiting.whole;
+  return left;
+}
+
+/// The expected bubbles, less what was placed in them and is not over.
+FreeTime LiveController::free_time(Duration now) {
+  FreeTime free{expected_.bubbles(now), {false, 1, true}, least_stage_time(served_)};
+  for (const Entry& entry : entries_) {
+    if (entry.is_withdrawn) continue;
+    const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];
+    for (int stage = 0; stage < model(own.model).stages; ++stage) {
+      if (entry.ended[to_size(stage)]) continue;
+      const std::int32_t rank = own.pipeline.ranks[to_size(stage)];
+      Duration from =
+          entry.answer.start + stage_offset(model(own.model), entry.waiting.whole, stage);
+      Duration length = model(own.model).stage_time(entry.waiting.whole, stage);
+      if (expected_.closes(rank, entry.closes[to_size(stage)], now) <= now) {
+        from = std::max(from, now);  // it was declined, and takes the next bubble that holds it
+      } else if (from < now) {
+        length -= now - from;  // it runs
+        from = now;
+      }
+      if (length <= Duration{}) continue;
+      if (const auto start = free.earliest(rank, from, length, {}, free.period()))
+        (void)free.take(rank, *start, length);
+    }
+  }
+  return free;
+}
+
+std::optional<LiveController::Choice> LiveController::choose(FreeTime& free, const Waiting& waiting,
+                                                             Duration now) {
+  const ServedModel& own = model(waiting.model);
+  std::optional<Choice> best;
+  for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
+    const LivePipeline& each = live_.pipelines[p];
+    if (each.model != waiting.model || placed_[p] == live_.slots) continue;
+    const auto start = earliest_pass(free, own, each.pipeline, waiting.whole, now,
+                                     best ? best->start : free.period());
+    if (!start) continue;
+    Choice choice{p, *start, {}};
+    if (options_.policy == PlacementPolicy::best_fit)
+      choice.left = free.gap_end(each.pipeline.ranks.front(), *start, own.guard) - *start;
+    if (!best || std::tuple{choice.start, choice.left} < std::tuple{best->start, best->left})
+      best = choice;
+  }
+  return best;
+}
+
+void LiveController::take(FreeTime& free, const Waiting& waiting, const Choice& choice) {
+  const ServedModel& own = model(waiting.model);
+  const auto& ranks = live_.pipelines[choice.pipeline].pipeline.ranks;
+  for (int stage = 0; stage < own.stages; ++stage)
+    (void)free.take(ranks[to_size(stage)], choice.start + stage_offset(own, waiting.whole, stage),
+                    own.stage_time(waiting.whole, stage));
+}
+
+void LiveController::place(const Waiting& waiting, std::size_t pipeline, Duration start,
+                           Duration now) {
+  const ServedModel& own = model(waiting.model);
+  Entry entry;
+  entry.waiting = waiting;
+  entry.end = start + pass_span(own, waiting.whole);
+  entry.answer = {.request = static_cast<std::int32_t>(waiting.request.id),
+                  .tokens = static_cast<std::int32_t>(waiting.request.tokens),
+                  .pipeline = static_cast<std::int32_t>(pipeline),
+                  .start = start};
+  entry.ended.assign(to_size(own.stages), false);
+  for (int stage = 0; stage < own.stages; ++stage) {
+    const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks[to_size(stage)];
+    std::size_t block = expected_.next_block(rank);
+    const Duration from = start + stage_offset(own, waiting.whole, stage);
+    while (block < expected_.blocks(rank) && expected_.closes(rank, block, now) <= from) ++block;
+    entry.closes.push_back(block);
+  }
+  ++placed_[pipeline];
+  entry_of_[entry.answer.request] = entries_.size();
+  outbox_.push_back(entry.answer);
+  entries_.push_back(std::move(entry));
+}
+
+Decision LiveController::decision_of(const Waiting& waiting) const {
+  return {.request = waiting.request.id,
+          .arrival = waiting.request.arrival,
+          .tokens = waiting.request.tokens,
+          .model = waiting.model};
+}
+
+void LiveController::refuse(const Waiting& waiting, RefusalReason reason) {
+  refused_.push_back(decision_of(waiting));
+  refused_.back().refused = reason;
+}
+
+std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
+                                                    const std::set<std::int32_t>& begun) {
+  std::vector<LivePlaced> placed;
+  for (const Entry& entry : entries_) {
+    if (!begun.contains(entry.answer.request)) {
+      if (entry.is_withdrawn)
+        cancelled_.push_back(decision_of(entry.waiting));
+      else if (queue_)
+        queue_->put_back(entry.waiting);
+      else
+        pending_.push_back(entry.waiting);
+      continue;
+    }
+    const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];
+    LivePlaced& each = placed.emplace_back();
+    each.decision = decision_of(entry.waiting);
+    each.decision.arrival -= clock_;
+    each.decision.pipeline = own.pipeline.number;
+    each.decision.start = entry.answer.start;
+    each.decision.end = entry.end;
+    each.decision.compute = entry.waiting.whole;
+    each.decision.hops = (model(own.model).stages - 1) * model(own.model).hop;
+    each.pipeline = entry.answer.pipeline;
+    each.answer = entry.number;
+  }
+  std::ranges::stable_sort(pending_, {}, [](const Waiting& each) {
+    return std::pair{each.request.arrival, each.request.id};
+  });
+  clock_ += wall;
+  return placed;
+}
+
+void LiveController::close() {
+  for (auto* waiting : {&arrived_, &pending_}) {
+    for (const Waiting& each : *waiting) refuse(each, RefusalReason::closed);
+    waiting->clear();
+  }
+  for (const Request& request : arrivals_.rest()) {
+    Waiting waiting{.request = request};
+    refuse(waiting, admit(waiting).value_or(RefusalReason::closed));
+  }
+}
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "prefill/backlog_queue.hpp"
+#include "prefill/live/expected_training.hpp"
+#include "prefill/live/live_plan.hpp"
+
+namespace longhaul::prefill {
+
+/// Requests as they arrive while a run goes on, by the clock of requests.
+class Arrivals {
+public:
+  Arrivals() = default;
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
+  virtual ~Arrivals() = default;
+  /// Adds those that have arrived by now and were not handed over yet, and whose sender has gone.
+  virtual void collect(Duration now, std::vector<Request>& arrived,
+                       std::vector<std::int64_t>& cancelled) = 0;
+  /// When to collect next; Duration::max(): never.
+  [[nodiscard]] virtual Duration next_look(Duration now) const = 0;
+  /// All that would still arrive, at the run's end.
+  [[nodiscard]] virtual std::vector<Request> rest() { return {}; }
+};
+
+/// Those of a trace, by arrival.
+class TraceArrivals final : public Arrivals {
+public:
+  explicit TraceArrivals(std::vector<Request> requests) : requests_{std::move(requests)} {}
+  void collect(Duration now, std::vector<Request>& arrived,
+               std::vector<std::int64_t>& cancelled) override;
+  [[nodiscard]] Duration next_look(Duration now) const override;
+  [[nodiscard]] std::vector<Request> rest() override;
+
+private:
+  std::vector<Request> requests_;
+  std::size_t next_ = 0;
+};
+
+struct LiveControllerOptions {
+  PlacementPolicy policy = PlacementPolicy::best_fit;
+  std::optional<BacklogOptions> backlog{};  ///< nullopt: an open loop, of `arrivals`
+  /// So long before a bubble opens it is filled from a backlog: more hides a late controller, less
+  /// knows more.
+  Duration lead{20'000'000};
+};
+
+/// A prompt that was placed in a stretch; all times from the stretch's begin.
+struct LivePlaced {
+  Decision decision;
+  std::int32_t pipeline = 0;  ///< place in LivePlan::pipelines
+  std::size_t answer = 0;     ///< which of LivePlan::answers said so
+};
+
+/// The controller of prompts in the bubbles of a run that goes on: it places what has arrived in
+/// the bubbles of the stretch as it expects them from the plan and the ends that ranks publish
+/// (ExpectedTraining), beside what it has placed before. It knows no starts of blocks or prompts
+/// but what follows from ends, and nothing of what will arrive.
+///  - An open loop: each request is answered as it arrives, at the earliest start over all
+///  pipelines
+///    (ties: `best_fit` the gap of which it leaves least, then the lowest pipeline). One for which
+///    this stretch has no room is tried again as the next one begins.
+///  - A backlog: `best_fit` on one GPU fills each bubble, as it is about to open, with the waiting
+///    prompts that fill it most; else in strict order, each as its start is so near.
+/// Stretches follow each other: begin_stretch(), a source() that is played, end_stretch().
+class LiveController {
+public:
+  /// All live as long; `stretch` are the planned bubbles of one, cut at its ends.
+  LiveController(const LivePlan& live, const TrainingGraph& graph, const IterationBubbles& stretch,
+                 const std::vector<Served>& served, const std::vector<Request>& file,
+                 Arrivals& arrivals, LiveControllerOptions options);
+
+  void begin_stretch();
+  /// The source of the controller's lane, for one stretch.
+  [[nodiscard]] std::unique_ptr<plan::OpSource> source();
+  [[nodiscard]] plan::Decision next(const plan::PastEvents& past);
+  /// After a stretch that took so long: what was placed and has begun. The rest waits again.
+  [[nodiscard]] std::vector<LivePlaced> end_stretch(Duration wall,
+                                                    const std::set<std::int32_t>& begun);
+  /// Answers at once, and those of the run's end: refusals, by the clock of requests.
+  [[nodiscard]] const std::vector<Decision>& refused() const { return refused_; }
+  /// Requests whose sender went before they began.
+  [[nodiscard]] const std::vector<Decision>& cancelled() const { return cancelled_; }
+  /// What an open loop still waits for finds no room any more.
+  void close();
+  [[nodiscard]] Duration clock() const { return clock_; }
+
+private:
+  struct Entry {
+    Waiting waiting;
+    LiveAnswer answer;
+    std::size_t number = 0;  ///< of the answer
+    Duration end{};
+    std::vector<std::size_t> closes;  ///< by stage: the block that closes its bubble
+    std::vector<bool> ended;          ///< by stage
+    bool is_withdrawn = false;
+  };
+  struct Choice {
+    std::size_t pipeline = 0;
+    Duration start{}, left{};
+  };
+
+  void heed(const plan::PastEvents& past);
+  void stage_ended(const LiveOp& op, const LiveAnswer& answer);
+  void decide(Duration now);
+  void let_in(Duration now);
+  void cancel(std::int64_t request, Duration now);
+  [[nodiscard]] std::optional<RefusalReason> admit(Waiting& waiting);
+  [[nodiscard]] bool could_hold(const Waiting& waiting);
+  void place_arrived(Duration now);
+  void place_in_order(Duration now);
+  void fill_bubbles(Duration now);
+  void fill_bubble(std::size_t pipeline, std::size_t block, Duration now);
+  [[nodiscard]] Duration left_over(std::size_t pipeline, std::size_t block, Duration now);
+  [[nodiscard]] FreeTime free_time(Duration now);
+  [[nodiscard]] std::optional<Choice> choose(FreeTime& free, const Waiting& waiting, Duration now);
+  void take(FreeTime& free, const Waiting& waiting, const Choice& choice);
+  void place(const Waiting& waiting, std::size_t pipeline, Duration start, Duration now);
+  void refuse(const Waiting& waiting, RefusalReason reason);
+  [[nodiscard]] Decision decision_of(const Waiting& waiting) const;
+  [[nodiscard]] const ServedModel& model(std::size_t model) const { return served_[model].model; }
+  [[nodiscard]] bool fills_bubbles() const;
+
+  const LivePlan& live_;
+  const std::vector<Served>& served_;
+  Arrivals& arrivals_;
+  LiveControllerOptions options_;
+  ExpectedTraining expected_;
+  FreeTime planned_;
+  std::map<std::pair<std::size_t, Duration>, bool> holds_;  ///< by model and time
+  std::optional<BacklogQueue> queue_;
+  Duration clock_{};  ///< of requests, at the stretch's begin
+  std::vector<Entry> entries_;
+  std::map<std::int32_t, std::size_t> entry_of_;  ///< by request
+  std::vector<Waiting> arrived_;                  ///< that no one has looked at
+  std::vector<Waiting> pending_;                  ///< for which the stretch had no room
+  std::vector<int> placed_;                       ///< by pipeline
+  std::vector<std::size_t> filled_;               ///< by rank: bubbles up to this block's
+  std::deque<LiveAnswer> outbox_;
+  std::size_t answers_ = 0;
+  Duration look_{};  ///< when something is to be decided next
+  std::vector<Decision> refused_, cancelled_;
+};
+
+}  // namespace longhaul::prefill

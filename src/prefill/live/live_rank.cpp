@@ -1,0 +1,164 @@
+#include "prefill/live/live_rank.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+
+namespace longhaul::prefill {
+namespace {
+
+/// How many prompts that do not fit are passed by one that does.
+constexpr std::size_t kMostPassed = 16;
+
+}  // namespace
+
+LiveRank::LiveRank(const LivePlan& live, const TrainingGraph& graph,
+                   const std::vector<Served>& served, std::int32_t rank, const LiveManners& manners,
+                   LiveRankLog& log)
+    : live_{live},
+      served_{served},
+      rank_{rank},
+      manners_{manners},
+      log_{log},
+      expected_{graph},
+      used_(live.pipelines.size()) {}
+
+plan::Decision LiveRank::next(const plan::PastEvents& past) {
+  for (const plan::OpEnd& end : past.ended()) heed(end, past.now());
+  count_declined();
+  if (auto decision = go_on()) return *decision;
+  if (expected_.is_over()) return plan::LaneOver{};
+  Duration wake = Duration::max();
+  if (auto decision = start_one(past.now(), wake)) return *decision;
+  return plan::WaitForEnd{wake};
+}
+
+void LiveRank::heed(const plan::OpEnd& end, Duration now) {
+  const LiveOp& op = live_.ops[index(end.op)];
+  switch (op.kind) {
+    case LiveOp::Kind::training:
+      return expected_.heed(OpId{static_cast<std::uint32_t>(op.number)}, end.end);
+    case LiveOp::Kind::answer: return take(LiveAnswer::of(end.words), now);
+    case LiveOp::Kind::stage: {
+      if (op.stage == 0) slots_[LiveAnswer::of(end.words).request] = op.number;
+      return;
+    }
+    case LiveOp::Kind::arrived: return void(arrived_.insert({op.pipeline, op.number, op.stage}));
+    case LiveOp::Kind::other: return;
+  }
+}
+
+void LiveRank::take(const LiveAnswer& answer, Duration now) {
+  if (answer.is_withdrawn) {
+    std::erase_if(given_, [&](const Given& each) {
+      return each.answer.request == answer.request && each.stage == 0;
+    });
+    return;
+  }
+  const ServedModel& model = model_of(answer.pipeline);
+  const Duration whole = *model.time(answer.tokens);
+  const auto& ranks = live_.pipelines[at(answer.pipeline)].pipeline.ranks;
+  for (int stage = 0; stage < model.stages; ++stage) {
+    if (ranks[to_size(stage)] != rank_) continue;
+    Given given{.answer = answer,
+                .stage = stage,
+                .start = answer.start + stage_offset(model, whole, stage),
+                .estimate = model.stage_time(whole, stage)};
+    if (stage == 0 && now > given.start) {
+      ++log_.tally.late_answers;
+      log_.tally.latest_answer = std::max(log_.tally.latest_answer, now - given.start);
+    }
+    given.closes = expected_.next_block(rank_);
+    while (given.closes < expected_.blocks(rank_) &&
+           expected_.closes(rank_, given.closes, now) <= given.start)
+      ++given.closes;
+    given_.insert(std::ranges::upper_bound(given_, given.start, {}, &Given::start), given);
+  }
+}
+
+/// The slot in which a prompt's stage may begin by now, as far as the stages before it go.
+std::optional<std::int32_t> LiveRank::slot_for(const Given& given) const {
+  const std::int32_t pipeline = given.answer.pipeline;
+  if (given.stage == 0)
+    return used_[at(pipeline)] < live_.slots ? std::optional{used_[at(pipeline)]} : std::nullopt;
+  const auto found = slots_.find(given.answer.request);
+  if (found == slots_.end() || !arrived_.contains({pipeline, found->second, given.stage}))
+    return std::nullopt;
+  return found->second;
+}
+
+void LiveRank::count_declined() {
+  const std::size_t next = expected_.next_block(rank_);
+  for (Given& each : given_) {
+    if (each.closes >= next || !slot_for(each)) continue;
+    each.closes = next;
+    ++log_.tally.declined;
+  }
+}
+
+/// The next part of what it computes.
+std::optional<plan::Decision> LiveRank::go_on() {
+  if (!running_) return std::nullopt;
+  if (running_->part == running_->stage.parts) {
+    running_.reset();
+    return std::nullopt;
+  }
+  if (manners_.gives_way && expected_.is_ready(rank_)) {
+    running_.reset();
+    ++log_.tally.killed;
+    return std::nullopt;
+  }
+  return draw_part();
+}
+
+std::optional<plan::Decision> LiveRank::start_one(Duration now, Duration& wake) {
+  if (given_.empty()) return std::nullopt;
+  const std::size_t next = expected_.next_block(rank_);
+  std::optional<Duration> closes;
+  for (std::size_t i = 0; i < std::min(given_.size(), kMostPassed); ++i) {
+    const Given& each = given_[i];
+    if (!slot_for(each)) continue;
+    if (!manners_.gives_way) return begin(i);
+    if (next < each.closes) continue;
+    // One GPU's prompts follow each other from the bubble's begin on; stages keep their times.
+    if (model_of(each.answer.pipeline).stages > 1 && now < each.start) {
+      wake = std::min(wake, each.start);
+      continue;
+    }
+    if (!closes) closes = expected_.closes(rank_, next, now);
+    if (*closes <= now) return std::nullopt;  // a block computes
+    if (now + each.estimate <= *closes) return begin(i);
+  }
+  return std::nullopt;
+}
+
+plan::Decision LiveRank::begin(std::size_t which) {
+  const Given given = given_[which];
+  given_.erase(given_.begin() + static_cast<std::ptrdiff_t>(which));
+  const LiveAnswer& answer = given.answer;
+  const std::int32_t slot = *slot_for(given);
+  if (given.stage == 0) {
+    ++used_[at(answer.pipeline)];
+    log_.begun.push_back({answer.pipeline, slot, answer.request, answer.tokens});
+  }
+  const std::size_t model = live_.pipelines[at(answer.pipeline)].model;
+  const Duration whole = *served_[model].model.time(answer.tokens);
+  const Duration takes = manners_.takes
+                             ? served_[model].model.stage_time(
+                                   manners_.takes(model, answer.request, whole), given.stage)
+                             : given.estimate;
+  const SlotStage& stage = live_.slot(answer.pipeline, slot)[to_size(given.stage)];
+  running_ = Running{answer, stage, takes, 0};
+  return draw_part();
+}
+
+plan::Decision LiveRank::draw_part() {
+  Running& running = *running_;
+  const Duration takes = running.left / (running.stage.parts - running.part);
+  running.left -= takes;
+  const OpId op{static_cast<std::uint32_t>(index(running.stage.first)) +
+                static_cast<std::uint32_t>(running.part++)};
+  return plan::Draw{op, takes, running.answer.words()};
+}
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "prefill/live/expected_training.hpp"
+#include "prefill/live/live_plan.hpp"
+
+namespace longhaul::prefill {
+
+/// A slot that a GPU has begun: whose prompt it holds.
+struct BegunSlot {
+  std::int32_t pipeline = 0, slot = 0;
+  std::int32_t request = 0, tokens = 0;
+};
+
+/// What GPUs counted in a stretch.
+struct LiveTally {
+  std::int64_t declined = 0;  ///< stages that were ready in a bubble and did not fit any more
+  std::int64_t killed = 0;
+  std::int64_t late_answers = 0;  ///< heard after the start that they name
+  Duration latest_answer{};       ///< by how much, at most
+
+  LiveTally& operator+=(const LiveTally& other) {
+    declined += other.declined;
+    killed += other.killed;
+    late_answers += other.late_answers;
+    latest_answer = std::max(latest_answer, other.latest_answer);
+    return *this;
+  }
+};
+
+/// What a GPU did in a stretch.
+struct LiveRankLog {
+  std::vector<BegunSlot> begun;  ///< as the GPU of a first stage
+  LiveTally tally;
+};
+
+/// The rules by which GPUs start prompts.
+struct LiveManners {
+  bool gives_way = true;  ///< false: a control, which starts what it has as soon as it can
+  Overrun overrun = Overrun::finish;
+  /// What a request of a model really takes, all stages together, which is estimated to take
+  /// `whole`. Asked as a stage of it starts; empty: what is estimated.
+  std::function<Duration(std::size_t model, std::int32_t request, Duration whole)> takes{};
+};
+
+/// The source of a GPU's lane of prefills: it computes what the controller has given it, in the
+/// order of the controller's times, each stage in the bubble that it is meant for or in a later
+/// one. It has the last word: it starts nothing that would end, by its estimate, after the next
+/// block's earliest start as the ends of all ranks say; what does not fit waits for the next
+/// bubble. A prompt that overruns ends, or is killed at the end of the layer in which the block got
+/// ready.
+class LiveRank final : public plan::OpSource {
+public:
+  /// All live as long.
+  LiveRank(const LivePlan& live, const TrainingGraph& graph, const std::vector<Served>& served,
+           std::int32_t rank, const LiveManners& manners, LiveRankLog& log);
+  [[nodiscard]] plan::Decision next(const plan::PastEvents& past) override;
+
+private:
+  /// A stage that is this GPU's to compute.
+  struct Given {
+    LiveAnswer answer;
+    int stage = 0;
+    Duration start{}, estimate{};
+    std::size_t closes = 0;  ///< the block that closes its bubble
+  };
+  struct Running {
+    LiveAnswer answer;
+    SlotStage stage;
+    Duration left{};  ///< of its real time, after the parts that were drawn
+    int part = 0;     ///< the next
+  };
+
+  void heed(const plan::OpEnd& end, Duration now);
+  void take(const LiveAnswer& answer, Duration now);
+  void count_declined();
+  [[nodiscard]] std::optional<std::int32_t> slot_for(const Given& given) const;
+  [[nodiscard]] std::optional<plan::Decision> go_on();
+  [[nodiscard]] std::optional<plan::Decision> start_one(Duration now, Duration& wake);
+  [[nodiscard]] plan::Decision begin(std::size_t which);
+  [[nodiscard]] plan::Decision draw_part();
+  [[nodiscard]] const ServedModel& model_of(std::int32_t pipeline) const {
+    return served_[live_.pipelines[static_cast<std::size_t>(pipeline)].model].model;
+  }
+
+  const LivePlan& live_;
+  const std::vector<Served>& served_;
+  std::int32_t rank_;
+  const LiveManners& manners_;
+  LiveRankLog& log_;
+  ExpectedTraining expected_;
+  std::vector<Given> given_;  ///< by start
+  std::optional<Running> running_;
+  std::vector<std::int32_t> used_;              ///< by pipeline: slots
+  std::map<std::int32_t, std::int32_t> slots_;  ///< by request whose first stage has ended
+  std::set<std::tuple<std::int32_t, std::int32_t, int>> arrived_;  ///< pipeline, slot, stage
+};
+
+}  // namespace longhaul::prefill

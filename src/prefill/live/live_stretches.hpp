@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "prefill/live/live_controller.hpp"
+#include "prefill/live/live_rank.hpp"
+#include "prefill/lowering/filled_plan.hpp"
+
+namespace longhaul::prefill {
+
+struct LiveOptions {
+  LiveControllerOptions controller;
+  LiveManners manners;
+  int slots = 0;  ///< prompts that a GPU may begin in a stretch; 0: slots_of()
+};
+
+/// Stretches that a controller fills while they are played: the plan, its sources, and what carries
+/// over from one to the next. Who plays all ranks (a simulator) plays plan(); so does each rank by
+/// itself, of which the controller's alone decides. For each stretch:
+///     stretches.begin();                        // everywhere
+///     play(stretches.plan());
+///     const auto begun = ...;                   // begun() of all ranks
+///     const auto filled = stretches.end(...);   // on the controller's rank, or of all
+class LiveStretches {
+public:
+  /// `training` with its predicted times, the bubbles of a stretch cut at its ends. All but the
+  /// options live as long, `arrivals` too; `file`: of a backlog.
+  LiveStretches(const Plan& training, const OpTimes& times, const IterationBubbles& stretch,
+                const std::vector<Served>& served, const std::vector<Request>& file,
+                Arrivals& arrivals, Rank controller, LiveOptions options);
+  /// Its sources know where it is.
+  LiveStretches(const LiveStretches&) = delete;
+  LiveStretches& operator=(const LiveStretches&) = delete;
+
+  [[nodiscard]] const Plan& plan() const { return live_.plan; }
+  [[nodiscard]] const LivePlan& live() const { return live_; }
+  [[nodiscard]] LiveController& controller() { return controller_; }
+  void begin();
+  /// Slots that GPUs of this process have begun in the stretch.
+  [[nodiscard]] std::vector<BegunSlot> begun() const;
+  [[nodiscard]] LiveTally tally() const;  ///< of the GPUs of this process, in the stretch
+
+private:
+  LivePlan live_;
+  TrainingGraph graph_;
+  LiveOptions options_;
+  LiveController controller_;
+  std::vector<LiveRankLog> logs_;  ///< by rank
+};
+
+/// The plan of a stretch with the requests that its slots got, its stages with the prompts that
+/// they are of, and answers by decision: what FilledPlan is of a plan that was filled before.
+/// Times of the placement count from the stretch's begin. Slots of other requests are left out.
+struct LiveFilled {
+  FilledPlan filled;
+  std::vector<Decision> decisions;
+  std::vector<OpId> answers;  ///< by decision
+};
+[[nodiscard]] LiveFilled fill_slots(const LivePlan& live, const std::vector<Served>& served,
+                                    const std::vector<BegunSlot>& begun,
+                                    const std::vector<LivePlaced>& placed);
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,30 @@
+#include "prefill/play/real_times.hpp"
+
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "base/random.hpp"
+
+namespace longhaul::prefill {
+
+RealTimes::RealTimes(const std::vector<Request>& requests, Load load, std::uint64_t seed)
+    : load_{load}, seed_{seed} {
+  for (const Request& request : requests) {
+    if (!request.takes) continue;
+    takes_.resize(std::max(takes_.size(), requests.size()));
+    takes_.resize(std::max(takes_.size(), to_size(request.id) + 1));
+    takes_[to_size(request.id)] = *request.takes;
+  }
+}
+
+Duration RealTimes::of(std::int64_t request, Duration estimate, double noise) const {
+  const std::size_t place = load_ == Load::backlog && !takes_.empty()
+                                ? to_size(request) % takes_.size()
+                                : to_size(request);
+  if (place < takes_.size() && takes_[place] > Duration{}) return takes_[place];
+  if (noise == 0) return estimate;
+  Random random{derived_seed(seed_, 0x70726566, static_cast<std::uint64_t>(request))};
+  return scaled(estimate, std::max(0.1, 1.0 + noise * random.normal()));
+}
+
+}  // namespace longhaul::prefill

@@ -1,0 +1,70 @@
+// Prompts that a controller places while ranks play: by the virtual clock ranks do what the
+// simulator says, which asks the same sources.
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "played_plan.hpp"
+#include "prefill/live/live_stretches.hpp"
+#include "support/filled_stretches.hpp"
+
+namespace longhaul {
+namespace {
+
+/// Of one process: of all ranks in the simulator, or of the rank that a thread is.
+struct LiveOnRanks {
+  LiveOnRanks(const testing::PlacedStretch& stretch, const std::vector<prefill::Request>& file,
+              const Plan& with_controller, const prefill::LiveOptions& options)
+      : arrivals{options.controller.backlog ? std::vector<prefill::Request>{} : file},
+        live{with_controller,
+             stretch.times,
+             stretch.bubbles,
+             stretch.served,
+             file,
+             arrivals,
+             Rank{stretch.scenario.training_ranks()},
+             options} {
+    live.begin();
+  }
+  prefill::TraceArrivals arrivals;
+  prefill::LiveStretches live;
+};
+
+TEST(LivePrefills, RanksDoWhatTheSimulatorSays) {
+  std::size_t ran = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const testing::PlacedStretch stretch = testing::random_stretch(random);
+    Plan training = stretch.plan;
+    training.ranks.push_back({});
+    const auto requests = testing::random_requests(random);
+    prefill::LiveOptions options;
+    options.slots = 48;
+    if (seed % 2 == 0) {
+      options.controller.backlog = prefill::BacklogOptions{.waiting = 6, .iterations = 1};
+      options.controller.lead = Duration{random.between(0, 30'000)};
+    }
+    if (seed % 3 == 0)
+      options.manners.takes = [](std::size_t, std::int32_t request, Duration whole) {
+        return whole * (8 + request % 5) / 10;
+      };
+    LiveOnRanks simulated{stretch, requests, training, options};
+    const OpResults expected = sim::simulate_results(simulated.live.plan());
+    // Ranks are threads here and each asks sources of its own: one set of them serves all.
+    LiveOnRanks played{stretch, requests, training, options};
+    const OpResults results = testing::play_stream(played.live.plan(), {}).iterations.front();
+    for (std::size_t i = 0; i < expected.times.size(); ++i) {
+      const Outcome outcome = expected.outcomes.empty() ? Outcome::ran : expected.outcomes[i];
+      ASSERT_EQ(results.outcomes[i], outcome)
+          << to_text(played.live.plan(), OpId{static_cast<std::uint32_t>(i)});
+      ASSERT_EQ(results.times[i].start, expected.times[i].start);
+      ASSERT_EQ(results.times[i].end, expected.times[i].end);
+    }
+    ran += simulated.live.begun().size();
+    EXPECT_EQ(played.live.begun().size(), simulated.live.begun().size());
+  }
+  EXPECT_GT(ran, 300U);
+}
+
+}  // namespace
+}  // namespace longhaul

@@ -1,0 +1,350 @@
+// A controller that decides while a stretch is played, and the GPUs that have the last word: played
+// by the simulator, which asks the sources that ranks ask.
+#include "prefill/live/live_stretches.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "support/filled_stretches.hpp"
+
+namespace longhaul::prefill {
+namespace {
+
+using testing::PlacedStretch;
+
+/// A stretch, and what is left of it for tests after a simulation.
+class LivePlayed {
+public:
+  LivePlayed(const PlacedStretch& stretch, std::vector<Request> requests, LiveOptions options)
+      : stretch_{stretch},
+        requests_{std::move(requests)},
+        arrivals_{options.controller.backlog ? std::vector<Request>{} : requests_},
+        live_{with_controller(stretch),
+              stretch.times,
+              stretch.bubbles,
+              stretch.served,
+              requests_,
+              arrivals_,
+              Rank{controller_of(stretch)},
+              with_slots(std::move(options))} {}
+
+  /// With blocks that take `factor` of their time.
+  LiveFilled play(double factor = 1) {
+    live_.begin();
+    Plan plan = live_.plan();
+    for (const OpId id : live_.live().training)
+      if (Op& op = plan.ops[index(id)]; op.kind == OpKind::compute)
+        op.duration = scaled(op.duration, factor);
+    results = sim::simulate_results(plan);
+    wall = {};
+    for (const OpId op : live_.live().training) wall = std::max(wall, results.times[index(op)].end);
+    std::set<std::int32_t> begun;
+    for (const BegunSlot& each : live_.begun()) begun.insert(each.request);
+    return fill_slots(live_.live(), stretch_.served, live_.begun(),
+                      live_.controller().end_stretch(wall, begun));
+  }
+  [[nodiscard]] bool ran(OpId op) const {
+    return results.outcomes.empty() || has_run(results.outcomes[index(op)]);
+  }
+  /// Blocks that a prefill kept waiting.
+  [[nodiscard]] int bound(const LiveFilled& filled) const {
+    std::set<OpId> prefills;
+    for (const FilledStage& stage : filled.filled.stages)
+      for (std::size_t op = index(stage.first); op <= index(stage.op); ++op)
+        prefills.insert(OpId{static_cast<std::uint32_t>(op)});
+    int count = 0;
+    for (const OpId op : filled.filled.training)
+      if (live_.plan().op(op).kind == OpKind::compute &&
+          prefills.contains(results.times[index(op)].bound_by))
+        ++count;
+    return count;
+  }
+  [[nodiscard]] LiveStretches& live() { return live_; }
+
+  OpResults results;
+  Duration wall{};
+
+private:
+  [[nodiscard]] static LiveOptions with_slots(LiveOptions options) {
+    options.slots = 48;
+    return options;
+  }
+  [[nodiscard]] static std::int32_t controller_of(const PlacedStretch& stretch) {
+    return stretch.scenario.training_ranks();
+  }
+  /// Training's plan, and a rank that has nothing to do in it.
+  [[nodiscard]] const Plan& with_controller(const PlacedStretch& stretch) {
+    training_ = stretch.plan;
+    training_.ranks.push_back({});
+    training_.ranks.back().role = RankRole::controller;
+    return training_;
+  }
+
+  const PlacedStretch& stretch_;
+  std::vector<Request> requests_;
+  TraceArrivals arrivals_;
+  Plan training_;
+  LiveStretches live_;
+};
+
+/// 2 stages, 2 microbatches, F 100 ms, B 200 ms, no links: GPipe's GPUs are idle from 200 to 500 ms
+/// and from 700 to 1,000, of a period of 900.
+PlacedStretch two_gpus(Duration unit, Duration guard = {}) {
+  Scenario scenario = serving_scenario(2, 1, linear_model(unit));
+  scenario.costs.forward.assign(2, 100ms);
+  scenario.costs.backward.assign(2, 200ms);
+  scenario.costs.message.assign(2, Bytes{});
+  scenario.served.front().guard = guard;
+  return {scenario, "gpipe", 1};
+}
+
+std::vector<Request> equal_requests(std::int64_t count, std::int64_t tokens, Duration every) {
+  std::vector<Request> requests;
+  for (std::int64_t i = 0; i < count; ++i) requests.push_back({i, i * every, tokens});
+  return requests;
+}
+
+// Messages over links without limits take no time: a ring of them starts and ends at one instant.
+TEST(ExpectedTraining, IsThePlanBeforeAnythingHasEnded) {
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const PlacedStretch stretch = testing::random_stretch(random);
+    const TrainingGraph graph{stretch.plan, stretch.times, stretch.bubbles.gpus};
+    ExpectedTraining expected{graph};
+    ASSERT_EQ(expected.end({}), graph.makespan());
+    for (std::int32_t rank = 0; rank < graph.gpus(); ++rank)
+      for (std::size_t block = 0; block < expected.blocks(rank); ++block)
+        ASSERT_EQ(expected.closes(rank, block, {}),
+                  graph.nodes()[graph.blocks(rank)[block]].planned);
+  }
+}
+
+// Nothing differs from the plan: the controller gives what one gives that knows the plan alone, to
+// the nanosecond, and GPUs start it then.
+TEST(LiveStretches, PlaceAsThePlanDoesWhereNothingDiffersFromIt) {
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const PlacedStretch stretch = testing::random_stretch(random);
+    const auto requests = testing::random_requests(random);
+    Controller planned{
+        stretch.bubbles, stretch.served, PlacementPolicy::earliest, {false, 1, true}};
+    std::vector<Decision> expected;
+    for (const Decision& each : place_open_loop(planned, requests))
+      if (!each.refused) expected.push_back(each);
+    LiveOptions options;
+    options.controller.policy = PlacementPolicy::earliest;
+    LivePlayed played{stretch, requests, options};
+    const LiveFilled filled = played.play();
+    ASSERT_EQ(filled.decisions.size(), expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      ASSERT_EQ(filled.decisions[i].request, expected[i].request);
+      ASSERT_EQ(filled.decisions[i].pipeline, expected[i].pipeline);
+      ASSERT_EQ(filled.decisions[i].start, expected[i].start);
+    }
+    for (const FilledStage& stage : filled.filled.stages) {
+      ASSERT_TRUE(played.ran(stage.op));
+      ASSERT_EQ(played.results.times[index(stage.op)].start, stage.placed.start);
+    }
+    for (std::size_t i = 0; i < stretch.times.size(); ++i)
+      ASSERT_EQ(played.results.times[index(filled.filled.training[i])].end, stretch.times[i].end);
+    compared += expected.size();
+  }
+  EXPECT_GT(compared, 500U);
+}
+
+// All blocks take longer than anyone was told, by a part that no one knows: what ranks say of ends
+// keeps prompts out of their way.
+TEST(LiveStretches, DelayNoBlockOfSlowTraining) {
+  std::size_t begun = 0;
+  std::int64_t declined = 0;
+  for (std::uint64_t seed = 200; seed < 260; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const PlacedStretch stretch = testing::random_stretch(random);
+    LiveOptions options;
+    if (seed % 2 == 0) {
+      options.controller.backlog = BacklogOptions{.waiting = 8, .iterations = 1};
+      options.controller.lead = Duration{random.between(0, 40'000)};
+    }
+    LivePlayed played{stretch, testing::random_requests(random), options};
+    const double factor = 1 + 0.1 * static_cast<double>(random.between(0, 5));
+    const LiveFilled filled = played.play(factor);
+    ASSERT_EQ(played.bound(filled), 0);
+    begun += filled.decisions.size();
+    declined += played.live().tally().declined;
+  }
+  EXPECT_GT(begun, 300U);
+  EXPECT_GT(declined, 0);
+}
+
+TEST(LiveStretches, FillBubblesFromABacklog) {
+  const PlacedStretch stretch = two_gpus(1ms);
+  LiveOptions options;
+  options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
+  LivePlayed played{stretch, equal_requests(10, 100, {}), options};
+  const LiveFilled filled = played.play();
+  // Device 0 from 200 to 500 ms; device 1 to 100, and from 700 to the end at 900.
+  EXPECT_EQ(filled.decisions.size(), 6U);
+  EXPECT_EQ(played.wall, 900ms);
+  EXPECT_EQ(played.bound(filled), 0);
+}
+
+// A prompt that the stretch has no room for is placed in the next one, with the arrival it had.
+TEST(LiveStretches, HandOnWhatFindsNoRoom) {
+  const PlacedStretch stretch = two_gpus(1ms);
+  LivePlayed played{stretch, equal_requests(8, 100, {}), {}};
+  EXPECT_EQ(played.play().decisions.size(), 6U);
+  const LiveFilled second = played.play();
+  ASSERT_EQ(second.decisions.size(), 2U);
+  EXPECT_EQ(second.decisions.front().request, 6);
+  EXPECT_EQ(second.decisions.front().arrival, -900ms);
+  EXPECT_EQ(played.live().controller().clock(), 1'800ms);
+}
+
+TEST(LiveStretches, RefuseAtOnce) {
+  PlacedStretch stretch = two_gpus(1ms);
+  stretch.served.front().model.slo_ttft = 250ms;
+  auto requests = equal_requests(3, 100, {});
+  requests[0].tokens = 350;            // fits no bubble
+  requests[1].tokens = 2000;           // above the profile
+  requests.push_back({3, 20ms, 100});  // would end at 300 ms
+  LivePlayed played{stretch, requests, {}};
+  ASSERT_EQ(played.play().decisions.size(), 1U);
+  const auto& refused = played.live().controller().refused();
+  ASSERT_EQ(refused.size(), 3U);
+  EXPECT_EQ(refused[0].refused, RefusalReason::too_long);
+  EXPECT_EQ(refused[1].refused, RefusalReason::profile);
+  EXPECT_EQ(refused[2].refused, RefusalReason::slo);
+}
+
+// Estimated at 100 ms, and takes 380 from 200 on: training's block at 500 ms waits until 580, or
+// until the end of the layer (of 8, 47.5 ms each) in which it got ready.
+TEST(LiveStretches, FinishOrKillWhatOverruns) {
+  PlacedStretch stretch = two_gpus(1ms);
+  ServedDimensions dimensions;
+  dimensions.layers = 8;
+  stretch.served.front().model.dimensions = dimensions;
+  stretch.served.front().serving.pipelines.pop_back();
+  LiveOptions options;
+  options.manners.takes = [](std::size_t, std::int32_t, Duration) { return 380ms; };
+  const std::vector<Request> one{{0, 150ms, 100}};
+  LivePlayed finished{stretch, one, options};
+  const LiveFilled filled = finished.play();
+  EXPECT_EQ(finished.wall, 980ms);
+  EXPECT_GE(finished.bound(filled), 1);
+  options.manners.overrun = Overrun::kill;
+  LivePlayed killed{stretch, one, options};
+  (void)killed.play();
+  EXPECT_EQ(killed.live().tally().killed, 1);
+  EXPECT_EQ(killed.wall, 932'500us);
+}
+
+// The control: it starts whatever it has at once.
+TEST(LiveStretches, HarmTrainingWhereGpusGiveNoWay) {
+  const PlacedStretch stretch = two_gpus(1ms);
+  LiveOptions options;
+  options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
+  options.manners.gives_way = false;
+  options.manners.takes = [](std::size_t, std::int32_t, Duration whole) { return 2 * whole; };
+  LivePlayed played{stretch, equal_requests(10, 100, {}), options};
+  const LiveFilled filled = played.play();
+  EXPECT_GT(played.bound(filled), 0);
+  EXPECT_GT(played.wall, 900ms);
+}
+
+TEST(LiveStretches, WithdrawPromptsWhoseSenderHasGone) {
+  class Leaving final : public Arrivals {
+  public:
+    void collect(Duration now, std::vector<Request>& arrived,
+                 std::vector<std::int64_t>& cancelled) override {
+      if (std::exchange(step_, 1) == 0)
+        for (std::int64_t i = 0; i < 4; ++i) arrived.push_back({i, {}, 100});
+      if (now < 150ms || step_ == 2) return;
+      step_ = 2;
+      cancelled = {0, 1, 2};
+    }
+    [[nodiscard]] Duration next_look(Duration now) const override {
+      return now < 150ms ? Duration{150ms} : Duration::max();
+    }
+
+  private:
+    int step_ = 0;
+  };
+  const PlacedStretch stretch = two_gpus(1ms);
+  Plan training = stretch.plan;
+  training.ranks.push_back({});
+  Leaving arrivals;
+  const std::vector<Request> none;
+  LiveStretches live{
+      training, stretch.times, stretch.bubbles, stretch.served,
+      none,     arrivals,      Rank{2},         {.controller = {}, .manners = {}, .slots = 8}};
+  live.begin();
+  const OpResults results = sim::simulate_results(live.plan());
+  std::set<std::int32_t> begun;
+  for (const BegunSlot& each : live.begun()) begun.insert(each.request);
+  // 0 at 0 on device 1 is over by then; 1 to 3 wait for device 0's bubble at 200.
+  EXPECT_EQ(begun, (std::set<std::int32_t>{0, 3}));
+  (void)live.controller().end_stretch(900ms, begun);
+  EXPECT_EQ(live.controller().cancelled().size(), 2U);
+}
+
+/// A prompt of two stages takes what it really takes in equal parts, as its estimate was.
+TEST(LiveStretches, SharesRealTimesAmongStages) {
+  Scenario scenario = serving_scenario(2, 2, linear_model(1ms, 2));
+  scenario.costs.forward.assign(2, 100ms);
+  scenario.costs.backward.assign(2, 200ms);
+  scenario.costs.message.assign(2, Bytes{});
+  scenario.served.front().hop = 10ms;
+  const PlacedStretch stretch{scenario, "gpipe", 1};
+  LiveOptions options;
+  options.manners.takes = [](std::size_t, std::int32_t, Duration whole) { return whole + 21ns; };
+  LivePlayed played{stretch, {{0, 200ms, 100}}, options};
+  const LiveFilled filled = played.play();
+  ASSERT_EQ(filled.filled.stages.size(), 2U);
+  const auto time = [&](std::size_t i) {
+    return played.results.times[index(filled.filled.stages[i].op)];
+  };
+  EXPECT_EQ(time(0).start, 200ms);
+  EXPECT_EQ(time(0).end, 250ms + 11ns);
+  EXPECT_EQ(time(1).start, 260ms + 11ns);
+  EXPECT_EQ(time(1).end, 310ms + 21ns);
+}
+
+// An answer that takes its time to come: the prompt starts as the GPU hears of it.
+TEST(LiveRank, CountsAnswersThatComeAfterTheStartThatTheyName) {
+  const PlacedStretch stretch = two_gpus(1ms);
+  LivePlayed played{stretch, {}, {}};
+  const LivePlan& live = played.live().live();
+  const TrainingGraph graph{stretch.plan, stretch.times, 2};
+  const LiveManners manners;
+  LiveRankLog log;
+  LiveRank rank{live, graph, stretch.served, 1, manners, log};
+  std::vector<plan::OpEnd> heard;
+  for (std::int32_t request = 0; request < 2; ++request) {
+    const LiveAnswer answer{
+        .request = request, .tokens = 20, .pipeline = 1, .start = 10ms + request * 20ms};
+    heard.push_back({live.answers[static_cast<std::size_t>(request)], 0, 15ms, answer.words()});
+  }
+  const plan::Decision decision = rank.next(plan::PastEvents{15ms, 0, heard});
+  ASSERT_TRUE(std::holds_alternative<plan::Draw>(decision));
+  EXPECT_EQ(std::get<plan::Draw>(decision).op, live.slot(1, 0).front().first);
+  EXPECT_EQ(log.tally.late_answers, 1);
+  EXPECT_EQ(log.tally.latest_answer, 5ms);
+}
+
+TEST(LiveAnswer, IsWhatItsWordsSay) {
+  for (const bool withdrawn : {false, true}) {
+    const LiveAnswer answer{.request = 2'000'000'000,
+                            .tokens = 2'000'000'000,
+                            .pipeline = 65'000,
+                            .start = Duration{(std::int64_t{1} << 46) - 1},
+                            .is_withdrawn = withdrawn};
+    EXPECT_EQ(LiveAnswer::of(answer.words()), answer);
+  }
+}
+
+}  // namespace
+}  // namespace longhaul::prefill
