@@ -5,6 +5,7 @@
 #include "base/program/program.hpp"
 #include "base/text_file.hpp"
 #include "harness/options/run_files.hpp"
+#include "harness/prefill/live_pairs.hpp"
 #include "harness/prefill/prefill_rows.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
@@ -47,13 +48,17 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
   played.engine.run = planned.scenario.run;
   if (!ranks.host_ranks().all_local()) played.engine.clock_offset = environment.clock().offset;
   const nlohmann::json before = environment.before();
+  harness::LivePrediction predicted;
+  if (played.controller == harness::PrefillController::live && ranks.is_first())
+    predicted = harness::predict_live(planned, played);
   std::optional<harness::PrefillRows> rows;
-  if (!options.out.empty()) rows.emplace(ranks, planned, options, played, environment, before);
+  if (!options.out.empty())
+    rows.emplace(ranks, planned, options, predicted, played, environment, before);
   std::optional<Progress> progress;
   if (ranks.is_first()) progress.emplace("bench_prefill", settings.warmup + settings.pairs);
   int done = 0;
   const harness::PrefillRun result = harness::with_watchdog(ranks, [&] {
-    return harness::run_pairs(ranks, planned, played, environment.clock().offset,
+    return harness::run_pairs(ranks, planned, predicted, played, environment.clock().offset,
                               rows ? rows->keeper() : harness::StretchKeeper{}, [&] {
                                 environment.watch_load();
                                 if (progress) progress->update(++done, planned.schedule.name);

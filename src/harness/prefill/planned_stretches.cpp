@@ -43,7 +43,8 @@ std::vector<prefill::Decision> place(const PlannedStretches& planned,
 }
 
 /// Throws Error where the scenario or a request says something that ranks would not keep to.
-void require_whole_prompts(const PlannedStretches& planned) {
+void require_whole_prompts(const PlannedStretches& planned, PrefillController controller) {
+  const bool is_planned = controller == PrefillController::planned;
   for (const prefill::Served& each : planned.served) {
     const ServedModel& model = each.model;
     if (model.chunk > 0 || model.batch > 1)
@@ -52,7 +53,8 @@ void require_whole_prompts(const PlannedStretches& planned) {
     for (const auto& [is_given, key, why] :
          {std::tuple{model.prefix_cache > Bytes{}, "prefix_cache", "keep no keys and values"},
           std::tuple{model.decode.has_value(), "decode", "send no keys and values"},
-          std::tuple{model.noise > 0, "noise", "play prefills as long as they are estimated"}})
+          std::tuple{is_planned && model.noise > 0, "noise",
+                     "play prefills as long as they are planned"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
   }
   if (std::ranges::any_of(planned.scenario.memory.capacity,
@@ -60,8 +62,8 @@ void require_whole_prompts(const PlannedStretches& planned) {
     fail("{}: prefill on ranks keeps no account of memory. Leave memory.capacity out.",
          planned.scenario.name);
   for (const prefill::Request& request : planned.requests)
-    if (request.takes)
-      fail("request {}: ranks play prefills as long as they are estimated. Leave takes_ns out.",
+    if (is_planned && request.takes)
+      fail("request {}: ranks play prefills as long as they are planned. Leave takes_ns out.",
            request.id);
 }
 
@@ -113,8 +115,9 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   prefill::LoadOptions load = settings.load;
   load.seed = planned.scenario.run.seed;
   planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
-  require_whole_prompts(planned);
-  planned.decisions = place(planned, settings);
+  require_whole_prompts(planned, settings.controller);
+  if (settings.controller == PrefillController::planned)
+    planned.decisions = place(planned, settings);
   const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
   planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
                                                waiting, settings.pairs);

@@ -8,6 +8,7 @@
 #include "harness/prefill/prefill_options.hpp"
 #include "plan/plan.hpp"
 #include "prefill/bounds.hpp"
+#include "prefill/live/live_rank.hpp"
 #include "prefill/lowering/filled_plan.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -15,12 +16,14 @@
 
 namespace longhaul::harness {
 
-/// A stretch with prefill, by plan.
+/// A stretch with prefill, by plan or as a controller filled it.
 struct FilledStretch {
   prefill::FilledPlan filled;
   OpResults predicted;
   /// Those of its prompts; times count from its begin, arrivals before it are negative.
   std::vector<prefill::Decision> decisions;
+  std::vector<OpId> answers{};  ///< by decision, where a controller gave one while it was played
+  prefill::LiveTally tally{};   ///< of all GPUs, likewise
 };
 
 /// A run of bench_prefill by plan, the same on all ranks. Requests arrive by a clock that goes on
@@ -33,8 +36,9 @@ struct PlannedStretches {
   OpTimes predicted;  ///< of it
   prefill::IterationBubbles bubbles;
   std::vector<prefill::Served> served;
-  std::vector<prefill::Request> requests;    ///< of the load; of a backlog, the file
-  std::vector<prefill::Decision> decisions;  ///< of all stretches, by the clock of requests
+  std::vector<prefill::Request> requests;  ///< of the load; of a backlog, the file
+  /// Of all stretches, by the clock of requests; none where the controller decides in the run.
+  std::vector<prefill::Decision> decisions;
   prefill::UtilisationBounds bounds;
   std::vector<bool> prefill_first;  ///< by pair, warm-up included: its order
 

@@ -52,8 +52,12 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.option("--warmup", options.warmup, "pairs before them, not measured")
       .shows_default()
       .within(0, 100);
-  arguments.option("--controller", options.controller, "planned: what the simulator filled")
+  arguments
+      .option("--controller", options.controller,
+              "planned: what the simulator filled; live: it decides while the run goes on")
       .shows_default();
+  arguments.option("--overrun", options.overrun,
+                   "of a live run: finish or kill a prefill that a block waits for");
   arguments
       .option("--policy", options.policy,
               "best-fit, earliest, or careless: a control that gives way to no block")
@@ -87,6 +91,11 @@ PrefillSettings settings_of(const PrefillOptions& options) {
   PrefillSettings settings;
   take_policy(options, settings);
   settings.controller = choice<PrefillController>("--controller", options.controller);
+  if (!options.overrun.empty()) {
+    if (settings.controller == PrefillController::planned)
+      fail("--overrun: planned prefills take their planned times. Give it to --controller live.");
+    settings.overrun = choice<prefill::Overrun>("--overrun", options.overrun);
+  }
   settings.pairs = options.pairs;
   settings.stretch = options.stretch;
   settings.warmup = options.warmup;

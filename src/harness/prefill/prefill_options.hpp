@@ -6,6 +6,7 @@
 #include "engine/options.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "prefill/lowering/filled_plan.hpp"
+#include "prefill/play/play.hpp"
 #include "prefill/requests.hpp"
 
 namespace longhaul::harness {
@@ -14,13 +15,15 @@ namespace longhaul::harness {
 struct PrefillOptions : SharedOptions {
   std::string scenario, schedule = "1f1b", requests;
   std::string policy = "best-fit", controller = "planned";
+  std::string overrun;                           ///< empty: not given
   std::string backlog, patience, rate, poisson;  ///< empty: not given
   std::string credit = "1ms", fault;
   int pairs = 20, stretch = 2, warmup = 1;
 };
 
-/// Who says what is done when: a plan that the simulator filled.
-#define LONGHAUL_PREFILL_CONTROLLERS(X) X(planned, "planned")
+/// Who says what is done when: a plan that the simulator filled, or the controller's rank while the
+/// run goes on.
+#define LONGHAUL_PREFILL_CONTROLLERS(X) X(planned, "planned") X(live, "live")
 LONGHAUL_LISTED_ENUM(PrefillController, LONGHAUL_PREFILL_CONTROLLERS);
 
 /// What it asks for.
@@ -28,6 +31,7 @@ struct PrefillSettings {
   prefill::PlacementPolicy policy = prefill::PlacementPolicy::best_fit;
   prefill::Manners manners = prefill::Manners::gives_way;
   PrefillController controller = PrefillController::planned;
+  prefill::Overrun overrun = prefill::Overrun::finish;
   std::optional<prefill::BacklogOptions> backlog{};  ///< nullopt: an open loop
   prefill::LoadOptions load;
   int pairs = 20;   ///< of stretches, with prefill and without

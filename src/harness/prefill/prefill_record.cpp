@@ -27,8 +27,6 @@ struct Shares {
 
 Shares shares_of(const PlannedStretches& planned, const PrefillRun& run, bool predicted) {
   double wall = 0, training = 0, prefill = 0, useful = 0;
-  std::map<std::int64_t, const prefill::Decision*> decisions;
-  for (const prefill::Decision& each : planned.decisions) decisions[each.request] = &each;
   bool knows_useful = true;
   for (const StretchPair& pair : run.pairs) {
     const StretchOutcome& of = predicted ? pair.predicted : pair.with;
@@ -37,7 +35,7 @@ Shares shares_of(const PlannedStretches& planned, const PrefillRun& run, bool pr
     prefill += static_cast<double>(of.prefill.count());
     for (const PlayedRequest& each : of.requests) {
       if (!each.is_done) continue;
-      const auto& model = planned.served[decisions.at(each.request)->model].model;
+      const auto& model = planned.served[each.model].model;
       const auto ns = model.useful_ns(each.tokens);
       knows_useful = knows_useful && ns.has_value();
       useful += ns.value_or(0);
@@ -72,34 +70,43 @@ ordered_json utilisation_json(const PlannedStretches& planned, const PrefillRun&
   return json;
 }
 
-/// By id: what became of each request that was answered.
-std::map<std::int64_t, const PlayedRequest*> played_by_id(const PrefillRun& run) {
-  std::map<std::int64_t, const PlayedRequest*> played;
+/// By id: what became of each request that was placed.
+using PlayedById = std::map<std::int64_t, const PlayedRequest*>;
+
+PlayedById played_by_id(const PrefillRun& run, StretchOutcome StretchPair::*side) {
+  PlayedById played;
   for (const StretchPair& pair : run.pairs)
-    for (const PlayedRequest& each : pair.with.requests) played[each.request] = &each;
+    for (const PlayedRequest& each : (pair.*side).requests) played[each.request] = &each;
   return played;
 }
 
-ordered_json parts_json(double wait, double compute, double hop) {
-  return {{"network", 0}, {"decision", 0}, {"wait", wait},    {"compute", compute},
-          {"hop", hop},   {"kv", 0},       {"first_token", 0}};
+ordered_json parts_json(double decision, double wait, double compute, double hop) {
+  return {{"network", 0},       {"decision", decision}, {"wait", wait},
+          {"compute", compute}, {"hop", hop},           {"kv", 0},
+          {"first_token", 0}};
 }
 
-ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played) {
+/// What became of a request that was placed and did not end.
+const char* why_failed(const PrefillSettings& settings) {
+  return settings.overrun == prefill::Overrun::kill ? "killed" : "declined";
+}
+
+ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played,
+                         const PrefillSettings& settings) {
   ordered_json json{{"id", decision.request}, {"tokens", decision.tokens}};
   if (decision.refused) {
     json["answer"] = "refused";
     json["reason"] = to_string(*decision.refused);
   } else {
     json["answer"] = played != nullptr && played->is_done ? "done" : "failed";
-    if (json["answer"] == "failed") json["reason"] = "declined";
+    if (json["answer"] == "failed") json["reason"] = why_failed(settings);
   }
   const bool done = played != nullptr && played->is_done;
   json["ttft_ns"] = done ? ordered_json(played->ttft.count()) : ordered_json{};
   json["ttft_parts_ns"] = ordered_json{};
   if (!done) return json;
   json["ttft_parts_ns"] = {{"network", 0},
-                           {"decision", 0},
+                           {"decision", played->decision.count()},
                            {"wait", played->wait.count()},
                            {"compute", played->compute.count()},
                            {"hop", played->hop.count()},
@@ -122,20 +129,23 @@ ordered_json percentiles_json(std::vector<double> sample) {
 /// TTFT of all that was answered, as measured or predicted, and the means of its parts.
 void add_ttft(const PrefillRun& run, ordered_json& json) {
   std::vector<double> measured, predicted;
-  double wait = 0, compute = 0, hop = 0;
-  for (const StretchPair& pair : run.pairs)
+  double decision = 0, wait = 0, compute = 0, hop = 0;
+  for (const StretchPair& pair : run.pairs) {
+    for (const PlayedRequest& each : pair.predicted.requests)
+      if (each.is_done) predicted.push_back(static_cast<double>(each.ttft.count()));
     for (const PlayedRequest& each : pair.with.requests) {
       if (!each.is_done) continue;
       measured.push_back(static_cast<double>(each.ttft.count()));
-      predicted.push_back(static_cast<double>(each.predicted_ttft.count()));
+      decision += static_cast<double>(each.decision.count());
       wait += static_cast<double>(each.wait.count());
       compute += static_cast<double>(each.compute.count());
       hop += static_cast<double>(each.hop.count());
     }
+  }
   const double count = std::max<double>(1, static_cast<double>(measured.size()));
   json["ttft_ns"] = percentiles_json(measured);
   json["predicted_ttft_ns"] = percentiles_json(predicted);
-  json["ttft_parts_ns"] = parts_json(wait / count, compute / count, hop / count);
+  json["ttft_parts_ns"] = parts_json(decision / count, wait / count, compute / count, hop / count);
 }
 
 struct Counts {
@@ -144,10 +154,8 @@ struct Counts {
   std::vector<prefill::PromptClass> by_length{};
 };
 
-Counts counts_of(const PlannedStretches& planned, const PrefillRun& run) {
-  const auto played = played_by_id(run);
+Counts counts_of(std::vector<prefill::Decision> answers, const PlayedById& played) {
   Counts counts;
-  std::vector<prefill::Decision> answers = planned.decisions;
   for (prefill::Decision& each : answers) {
     ++counts.offered;
     if (each.refused) {
@@ -164,12 +172,17 @@ Counts counts_of(const PlannedStretches& planned, const PrefillRun& run) {
   return counts;
 }
 
-ordered_json requests_json(const Counts& counts, const PrefillRun& run) {
+ordered_json requests_json(const Counts& counts, const PrefillRun& run,
+                           StretchOutcome StretchPair::*side, PrefillController controller) {
   ordered_json refused = ordered_json::object();
   for (const prefill::RefusalReason reason : every<prefill::RefusalReason>())
     refused[to_string(reason)] = counts.refused[static_cast<std::size_t>(reason)];
   std::int64_t late = 0;
-  for (const StretchPair& pair : run.pairs) late += pair.with.late;
+  prefill::LiveTally tally;
+  for (const StretchPair& pair : run.pairs) {
+    late += (pair.*side).late;
+    tally += (pair.*side).tally;
+  }
   ordered_json by_length = ordered_json::array();
   for (const prefill::PromptClass& each : counts.by_length)
     by_length.push_back(
@@ -177,8 +190,39 @@ ordered_json requests_json(const Counts& counts, const PrefillRun& run) {
          {"offered", each.offered},
          {"done", each.done},
          {"refused", each.refused}});
-  return {{"offered", counts.offered}, {"done", counts.done}, {"refused", refused},
-          {"failed", counts.failed},   {"late", late},        {"by_length", by_length}};
+  ordered_json json{{"offered", counts.offered},
+                    {"done", counts.done},
+                    {"refused", refused},
+                    {"failed", counts.failed},
+                    {"late", late}};
+  if (controller == PrefillController::live) {
+    json["declined"] = tally.declined;
+    json["killed"] = tally.killed;
+    json["late_answers"] = tally.late_answers;
+    json["latest_answer_ns"] = tally.latest_answer.count();
+  }
+  json["by_length"] = by_length;
+  return json;
+}
+
+/// Requests to which the run's answers are the predicted ones: placed or refused, and where.
+ordered_json agreement_json(const PrefillRun& run) {
+  std::map<std::int64_t, const prefill::Decision*> predicted;
+  for (const prefill::Decision& each : run.predicted_answers) predicted[each.request] = &each;
+  std::int64_t both = 0, same_answer = 0, both_placed = 0, same_pipeline = 0;
+  for (const prefill::Decision& each : run.answers) {
+    const auto found = predicted.find(each.request);
+    if (found == predicted.end()) continue;
+    ++both;
+    same_answer += each.refused == found->second->refused;
+    if (each.refused || found->second->refused) continue;
+    ++both_placed;
+    same_pipeline += each.pipeline == found->second->pipeline;
+  }
+  return {{"in_both", both},
+          {"same_answer", same_answer},
+          {"placed_in_both", both_placed},
+          {"same_pipeline", same_pipeline}};
 }
 
 ordered_json delay_json(const PrefillRun& run, StretchOutcome StretchPair::*side) {
@@ -224,23 +268,27 @@ ordered_json pairs_json(const PrefillRun& run) {
 
 ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& run,
                            const PrefillSettings& settings) {
-  const Counts counts = counts_of(planned, run);
+  const auto played = played_by_id(run, &StretchPair::with);
+  const Counts counts = counts_of(run.answers, played);
   ordered_json json{{"schedule", planned.schedule.name},
                     {"period_ns", planned.stretch_time().count() / settings.stretch},
                     {"stretch_ns", planned.stretch_time().count()}};
   json["utilisation"] = utilisation_json(planned, run);
   json["predicted_utilisation"] = shares_json(shares_of(planned, run, true));
-  json["requests"] = requests_json(counts, run);
+  json["requests"] = requests_json(counts, run, &StretchPair::with, settings.controller);
+  json["predicted_requests"] =
+      requests_json(counts_of(run.predicted_answers, played_by_id(run, &StretchPair::predicted)),
+                    run, &StretchPair::predicted, settings.controller);
+  json["answers_as_predicted"] = agreement_json(run);
   json["tokens_served"] = counts.tokens;
   add_ttft(run, json);
   json["training_delay"] = delay_json(run, &StretchPair::with);
   json["predicted_training_delay"] = delay_json(run, &StretchPair::predicted);
   json["requests_detail"] = ordered_json::array();
-  const auto played = played_by_id(run);
-  for (const prefill::Decision& each : planned.decisions) {
+  for (const prefill::Decision& each : run.answers) {
     const auto found = played.find(each.request);
     json["requests_detail"].push_back(
-        detail_json(each, found == played.end() ? nullptr : found->second));
+        detail_json(each, found == played.end() ? nullptr : found->second, settings));
   }
   return json;
 }
@@ -272,10 +320,10 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   return record;
 }
 
-std::string why_not_sound(const PlannedStretches& planned, const PrefillRun& run) {
+std::string why_not_sound(const PrefillRun& run) {
   if (run.wrong > 0) return fmt::format("{} messages or blocks were wrong", run.wrong);
   std::set<std::int64_t> answered;
-  for (const prefill::Decision& each : planned.decisions)
+  for (const prefill::Decision& each : run.answers)
     if (!answered.insert(each.request).second)
       return fmt::format("request {} was answered twice", each.request);
   std::set<std::int64_t> played;
@@ -283,11 +331,11 @@ std::string why_not_sound(const PlannedStretches& planned, const PrefillRun& run
     for (const PlayedRequest& each : pair.with.requests) {
       if (!played.insert(each.request).second)
         return fmt::format("request {} was played twice", each.request);
-      if (each.is_done && each.wait + each.compute + each.hop != each.ttft)
+      if (each.is_done && each.decision + each.wait + each.compute + each.hop != each.ttft)
         return fmt::format("the parts of request {} do not add up to its TTFT", each.request);
     }
   const auto placed = std::ranges::count_if(
-      planned.decisions, [](const prefill::Decision& each) { return !each.refused; });
+      run.answers, [](const prefill::Decision& each) { return !each.refused; });
   if (placed != std::ssize(played))
     return fmt::format("{} requests were placed and {} played", placed, played.size());
   return {};
@@ -311,14 +359,22 @@ std::string prefill_text(const ordered_json& record) {
   };
   add("predicted", schedule["predicted_utilisation"], schedule["predicted_ttft_ns"]);
   add("measured", schedule["utilisation"], schedule["ttft_ns"]);
+  const auto count = [](const ordered_json& counts, const char* which) {
+    return counts[which].get<std::int64_t>();
+  };
   const ordered_json& requests = schedule["requests"];
+  const ordered_json& expected = schedule["predicted_requests"];
   std::string text =
       fmt::format("{}: {}, {}, {}\n\n{}\n", record["scenario"].get<std::string>(),
                   schedule["schedule"].get<std::string>(), record["load"].get<std::string>(),
                   record["policy"].get<std::string>(), table.text());
-  text += fmt::format("requests: {} offered, {} done, {} failed\n",
-                      requests["offered"].get<std::int64_t>(), requests["done"].get<std::int64_t>(),
-                      requests["failed"].get<std::int64_t>());
+  text += fmt::format("requests: {} offered, {} done ({} predicted), {} failed\n",
+                      count(requests, "offered"), count(requests, "done"), count(expected, "done"),
+                      count(requests, "failed"));
+  if (requests.contains("declined"))
+    text += fmt::format("live: {} declined, {} answers came late, the latest by {}\n",
+                        count(requests, "declined"), count(requests, "late_answers"),
+                        time(requests["latest_answer_ns"]));
   text += fmt::format("training with prefill to without: {:.4f} of medians, ",
                       pairs["ratio_of_medians"].get<double>());
   text += pairs["interval"].is_null()

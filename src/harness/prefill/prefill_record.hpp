@@ -20,6 +20,6 @@ namespace longhaul::harness {
 
 /// Empty where the record holds what it must: each request is answered once, parts of each TTFT add
 /// up to it, no message came wrong. Otherwise a line.
-[[nodiscard]] std::string why_not_sound(const PlannedStretches& planned, const PrefillRun& run);
+[[nodiscard]] std::string why_not_sound(const PrefillRun& run);
 
 }  // namespace longhaul::harness

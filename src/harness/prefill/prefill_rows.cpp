@@ -1,5 +1,6 @@
 #include "harness/prefill/prefill_rows.hpp"
 
+#include "base/index.hpp"
 #include "base/version.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/prefill/prefill_record.hpp"
@@ -9,29 +10,33 @@
 namespace longhaul::harness {
 namespace {
 
-Timeline predicted_rows(const PlannedStretches& planned, const PrefillSettings& settings) {
+Timeline predicted_rows(const PlannedStretches& planned, const LivePrediction& predicted,
+                        const PrefillSettings& settings) {
   Timeline timeline;
   for (int pair = 0; pair < settings.pairs; ++pair)
     plan::append_rows(timeline, planned.training, planned.predicted, pair);
   for (int pair = 0; pair < settings.pairs; ++pair) {
-    const FilledStretch stretch = planned.fill(pair, settings.manners);
+    const FilledStretch stretch = predicted.stretches.empty() ? planned.fill(pair, settings.manners)
+                                                              : predicted.stretches[to_size(pair)];
     plan::append_rows(timeline, stretch.filled.plan, stretch.predicted, pair);
   }
   return timeline;
 }
 
 nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOptions& options) {
-  return {{"scenario", planned.scenario.text}, {"--schedule", options.schedule},
-          {"--requests", options.requests},    {"--policy", options.policy},
-          {"--backlog", options.backlog},      {"--pairs", options.pairs},
+  return {{"scenario", planned.scenario.text},  {"--schedule", options.schedule},
+          {"--requests", options.requests},     {"--policy", options.policy},
+          {"--controller", options.controller}, {"--overrun", options.overrun},
+          {"--backlog", options.backlog},       {"--pairs", options.pairs},
           {"--stretch", options.stretch}};
 }
 
 }  // namespace
 
 PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
-                         const PrefillOptions& options, const PrefillSettings& settings,
-                         Environment& environment, const nlohmann::json& before)
+                         const PrefillOptions& options, const LivePrediction& predicted,
+                         const PrefillSettings& settings, Environment& environment,
+                         const nlohmann::json& before)
     : environment_{environment}, credit_{settings.engine.credit} {
   StreamRequest request;
   request.out = options.out;
@@ -45,7 +50,7 @@ PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
   facts["lateness_credit_ns"] = credit_.count();
   request.info.environment = facts.dump();
   directory_.emplace(
-      ranks, request, 2, [&] { return predicted_rows(planned, settings); },
+      ranks, request, 2, [&] { return predicted_rows(planned, predicted, settings); },
       environment.clock().offset);
 }
 
@@ -126,7 +131,7 @@ std::string report_prefill(const PlannedStretches& planned, const PrefillRun& ru
     fmt::print("{}", prefill_text(record));
   std::fflush(stdout);
   if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
-  const std::string why = why_not_sound(planned, run);
+  const std::string why = why_not_sound(run);
   if (!why.empty()) fmt::print(stderr, "longhaul: {}\n", why);
   return why;
 }

@@ -19,8 +19,8 @@ class PrefillRows {
 public:
   /// Collective.
   PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned, const PrefillOptions& options,
-              const PrefillSettings& settings, Environment& environment,
-              const nlohmann::json& before);
+              const LivePrediction& predicted, const PrefillSettings& settings,
+              Environment& environment, const nlohmann::json& before);
   [[nodiscard]] StretchKeeper keeper();
   /// Collective, after the last pair: makes one trace of all segments.
   void finish(nlohmann::json environment);

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <span>
+
+#include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
 #include "device/cpu_devices.hpp"
+#include "harness/prefill/live_pairs.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -51,11 +55,37 @@ OpResults gather_results(const engine::Ranks& ranks, const Plan& plan, Duration 
   return all;
 }
 
+/// All ranks get the answers that one has.
+std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
+                                                 const std::vector<prefill::Decision>& mine,
+                                                 int from) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const prefill::Decision& each : mine)
+    all.push_back({each.request, each.arrival.count(), each.tokens, each.model,
+                   each.refused ? static_cast<int>(*each.refused) : -1, each.pipeline,
+                   each.start.count(), each.end.count(), each.compute.count(), each.hops.count()});
+  const std::string text = ranks.world().broadcast(all.dump(), from);
+  std::vector<prefill::Decision> answers;
+  for (const auto& each : nlohmann::json::parse(text)) {
+    const auto time = [&](std::size_t i) { return Duration{each[i].get<std::int64_t>()}; };
+    const int refused = each[4];
+    answers.push_back({.request = each[0], .arrival = time(1), .tokens = each[2]});
+    answers.back().model = each[3];
+    if (refused >= 0) answers.back().refused = static_cast<prefill::RefusalReason>(refused);
+    answers.back().pipeline = each[5];
+    answers.back().start = time(6);
+    answers.back().end = time(7);
+    answers.back().compute = time(8);
+    answers.back().hops = time(9);
+  }
+  return answers;
+}
+
 /// Stretches of this run on this rank.
 class Playing {
 public:
-  Playing(engine::Ranks& ranks, const PlannedStretches& planned, const PrefillSettings& settings)
-      : ranks_{ranks}, planned_{planned}, settings_{settings} {}
+  Playing(engine::Ranks& ranks, const PrefillSettings& settings)
+      : ranks_{ranks}, settings_{settings} {}
 
   [[nodiscard]] engine::IterationResult play(const Plan& plan, const OpTimes& predicted,
                                              int number) {
@@ -69,43 +99,95 @@ public:
 
 private:
   engine::Ranks& ranks_;
-  const PlannedStretches& planned_;
   const PrefillSettings& settings_;
   device::TimedDevice device_;
+};
+
+/// Pairs, planned or live.
+class PairsOnRanks {
+public:
+  PairsOnRanks(engine::Ranks& ranks, const PlannedStretches& planned,
+               const PrefillSettings& settings, Duration offset)
+      : ranks_{ranks},
+        planned_{planned},
+        settings_{settings},
+        offset_{offset},
+        playing_{ranks, settings} {}
+
+  struct Results {
+    engine::IterationResult with, without;
+    OpResults on, off;
+  };
+
+  /// `pair` below 0: not measured, with the first one's prompts.
+  [[nodiscard]] FilledStretch play(int pair, bool prefill_first, Results& results) {
+    const bool live = settings_.controller == PrefillController::live;
+    if (live && (pair <= 0 || !live_)) live_.emplace(planned_, settings_);
+    FilledStretch filled =
+        live ? live_->open() : planned_.fill(std::max(pair, 0), settings_.manners);
+    for (const bool now_with : {prefill_first, !prefill_first})
+      (now_with ? results.with : results.without) =
+          now_with ? playing_.play(filled.filled.plan, filled.predicted.times, pair)
+                   : playing_.play(planned_.training, planned_.predicted, pair);
+    results.on = gather_results(ranks_, filled.filled.plan, offset_, results.with);
+    results.off = gather_results(ranks_, planned_.training, offset_, results.without);
+    if (!live) return filled;
+    Duration wall{};
+    if (ranks_.is_first())
+      for (const OpId op : filled.filled.training)
+        wall = std::max(wall, results.on.times[index(op)].end);
+    return live_->close(ranks_, wall);
+  }
+
+  [[nodiscard]] std::vector<prefill::Decision> answers() {
+    if (!live_) return planned_.decisions;
+    const int controller = planned_.scenario.training_ranks();
+    const bool is_it = index(ranks_.self()) == to_size(controller);
+    const auto mine = is_it ? live_->answers() : std::vector<prefill::Decision>{};
+    return broadcast_answers(ranks_, mine, controller);
+  }
+
+private:
+  engine::Ranks& ranks_;
+  const PlannedStretches& planned_;
+  const PrefillSettings& settings_;
+  Duration offset_;
+  Playing playing_;
+  std::optional<LivePairs> live_;
 };
 
 }  // namespace
 
 PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
-                     const PrefillSettings& settings, Duration offset, const StretchKeeper& keep,
+                     const LivePrediction& predicted, const PrefillSettings& settings,
+                     Duration offset, const StretchKeeper& keep,
                      const std::function<void()>& pair_done) {
   PrefillRun run;
-  Playing playing{ranks, planned, settings};
+  PairsOnRanks pairs{ranks, planned, settings, offset};
   engine::Checks mine;
-  const int pairs = settings.warmup + settings.pairs;
-  for (int i = 0; i < pairs; ++i) {
-    const int pair = i - settings.warmup;  // below 0: not measured, with the first one's prompts
-    const FilledStretch filled = planned.fill(std::max(pair, 0), settings.manners);
+  for (int i = 0; i < settings.warmup + settings.pairs; ++i) {
+    const int pair = i - settings.warmup;
     const bool prefill_first = planned.prefill_first[to_size(i)];
-    engine::IterationResult with, without;
-    for (const bool now_with : {prefill_first, !prefill_first})
-      (now_with ? with : without) =
-          now_with ? playing.play(filled.filled.plan, filled.predicted.times, pair)
-                   : playing.play(planned.training, planned.predicted, pair);
-    mine += with.checks;
-    mine += without.checks;
+    PairsOnRanks::Results results;
+    const FilledStretch filled = pairs.play(pair, prefill_first, results);
+    mine += results.with.checks;
+    mine += results.without.checks;
     if (pair >= 0 && keep) {
-      keep(false, pair, planned.training, without);
-      keep(true, pair, filled.filled.plan, with);
+      keep(false, pair, planned.training, results.without);
+      keep(true, pair, filled.filled.plan, results.with);
     }
-    const OpResults on = gather_results(ranks, filled.filled.plan, offset, with);
-    const OpResults off = gather_results(ranks, planned.training, offset, without);
-    if (pair >= 0 && ranks.is_first())
-      run.pairs.push_back({prefill_first, outcome_of_filled(planned, filled, on),
-                           outcome_of_training(planned.training, off.times),
-                           outcome_of_filled(planned, filled, filled.predicted)});
+    if (pair >= 0 && ranks.is_first()) {
+      const auto& stretches = predicted.stretches;
+      const FilledStretch& of = stretches.empty() ? filled : stretches[to_size(pair)];
+      run.pairs.push_back({prefill_first, outcome_of_filled(planned, filled, results.on),
+                           outcome_of_training(planned.training, results.off.times),
+                           outcome_of_filled(planned, of, of.predicted)});
+    }
     if (pair_done) pair_done();
   }
+  run.answers = pairs.answers();
+  run.predicted_answers =
+      settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
   run.wrong = ranks.world().sum(mine.wrong());
   run.messages = ranks.world().sum(mine.messages);
   run.blocks = ranks.world().sum(mine.blocks);

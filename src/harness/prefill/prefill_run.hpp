@@ -20,7 +20,16 @@ struct StretchPair {
 /// What all ranks played; pairs are on rank 0.
 struct PrefillRun {
   std::vector<StretchPair> pairs;
+  /// To each request that was answered, by the clock of requests; and as predicted, on rank 0.
+  std::vector<prefill::Decision> answers, predicted_answers;
   std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
+};
+
+/// What a simulation of a live run says of it: its stretches with prefill, pair by pair, and an
+/// answer to each request. On rank 0; empty where a plan says it.
+struct LivePrediction {
+  std::vector<FilledStretch> stretches;
+  std::vector<prefill::Decision> answers;
 };
 
 /// Where rows go: of stretches without prefill as iterations of schedule 0, of those with as those
@@ -32,8 +41,8 @@ using StretchKeeper = std::function<void(bool with_prefill, int pair, const Plan
 /// What a pair needs is made before it, and its rows are kept after it. `offset` moves this rank's
 /// stamps to rank 0's clock.
 [[nodiscard]] PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
-                                   const PrefillSettings& settings, Duration offset,
-                                   const StretchKeeper& keep,
+                                   const LivePrediction& predicted, const PrefillSettings& settings,
+                                   Duration offset, const StretchKeeper& keep,
                                    const std::function<void()>& pair_done);
 
 }  // namespace longhaul::harness

@@ -1,6 +1,7 @@
 #include "harness/prefill/stretch_outcome.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "base/index.hpp"
@@ -23,7 +24,7 @@ void add_delays(const PlannedStretches& planned, const FilledStretch& stretch, c
                 StretchOutcome& outcome) {
   std::vector<bool> is_prefill(times.size(), false);
   for (const prefill::FilledStage& stage : stretch.filled.stages)
-    is_prefill[index(stage.op)] = true;
+    for (std::size_t op = index(stage.first); op <= index(stage.op); ++op) is_prefill[op] = true;
   for (std::size_t i = 0; i < planned.training.ops.size(); ++i) {
     const OpTime& time = times[index(stretch.filled.training[i])];
     if (planned.training.ops[i].kind != OpKind::compute || time.bound_by == kNone<OpId> ||
@@ -37,27 +38,49 @@ void add_delays(const PlannedStretches& planned, const FilledStretch& stretch, c
   }
 }
 
-/// `stages` are those of one decision.
-PlayedRequest played(const prefill::Decision& decision,
+/// A stage as it was played: the parts of it that ran.
+struct PlayedStage {
+  Duration start{}, end{}, computed{};
+  bool is_done = true;
+};
+
+PlayedStage played_stage(const prefill::FilledStage& stage, const OpResults& results) {
+  PlayedStage played;
+  for (std::size_t op = index(stage.first); op <= index(stage.op); ++op) {
+    const OpTime& time = results.times[op];
+    if (!results.outcomes.empty() && !has_run(results.outcomes[op])) {
+      played.is_done = false;
+      break;
+    }
+    if (op == index(stage.first)) played.start = time.start;
+    played.end = time.end;
+    played.computed += time.end - time.start;
+  }
+  return played;
+}
+
+/// `stages` are those of one decision; `answered`: when the controller had placed it.
+PlayedRequest played(const prefill::Decision& decision, Duration answered,
                      std::span<const prefill::FilledStage> stages, const OpResults& results) {
   PlayedRequest request{.request = decision.request,
                         .tokens = decision.tokens,
+                        .model = decision.model,
                         .is_done = true,
                         .predicted_ttft = decision.end - decision.arrival};
-  const OpTime* before = nullptr;
-  for (const prefill::FilledStage& stage : stages) {
-    const OpTime& time = results.times[index(stage.op)];
-    if (!results.outcomes.empty() && !has_run(results.outcomes[index(stage.op)]))
-      request.is_done = false;
-    if (before == nullptr)
-      request.wait = time.start - decision.arrival;
+  request.decision = answered - decision.arrival;
+  std::optional<Duration> before;
+  for (const prefill::FilledStage& each : stages) {
+    const PlayedStage stage = played_stage(each, results);
+    request.is_done = request.is_done && stage.is_done;
+    if (before)
+      request.hop += std::max(Duration{}, stage.start - *before);
     else
-      request.hop += std::max(Duration{}, time.start - before->end);
-    request.compute += time.end - time.start;
-    request.ttft = std::max(request.ttft, time.end - decision.arrival);
-    before = &time;
+      request.wait = stage.start - answered;
+    request.compute += stage.end - stage.start;
+    request.ttft = std::max(request.ttft, stage.end - decision.arrival);
+    before = stage.end;
   }
-  if (!request.is_done) request.ttft = request.wait = request.hop = Duration{};
+  if (!request.is_done) request.ttft = request.decision = request.wait = request.hop = Duration{};
   return request;
 }
 
@@ -72,18 +95,20 @@ StretchOutcome outcome_of_training(const Plan& training, const OpTimes& times) {
 StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledStretch& stretch,
                                  const OpResults& results) {
   StretchOutcome outcome;
+  outcome.tally = stretch.tally;
   add_training(planned.training, results.times, stretch.filled.training, outcome);
   add_delays(planned, stretch, results.times, outcome);
   const std::span stages{stretch.filled.stages};
   for (std::size_t first = 0, last = 0; first < stages.size(); first = last) {
     const std::size_t decision = stages[first].placed.decision;
     while (last < stages.size() && stages[last].placed.decision == decision) ++last;
-    outcome.requests.push_back(
-        played(stretch.decisions[decision], stages.subspan(first, last - first), results));
+    const prefill::Decision& own = stretch.decisions[decision];
+    const Duration answered =
+        stretch.answers.empty() ? own.arrival : results.times[index(stretch.answers[decision])].end;
+    outcome.requests.push_back(played(own, answered, stages.subspan(first, last - first), results));
   }
   for (const prefill::FilledStage& stage : stages) {
-    const OpTime& time = results.times[index(stage.op)];
-    outcome.prefill += time.end - time.start;  // of what did not run both are 0
+    outcome.prefill += played_stage(stage, results).computed;
     outcome.late += !results.outcomes.empty() && results.outcomes[index(stage.op)] == Outcome::late;
   }
   return outcome;

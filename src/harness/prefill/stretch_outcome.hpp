@@ -13,8 +13,10 @@ namespace longhaul::harness {
 /// they add up to it where each stage begins after the one before it has ended.
 struct PlayedRequest {
   std::int64_t request = 0, tokens = 0;
+  std::size_t model = 0;
   bool is_done = false;               ///< otherwise a rank declined a stage of it
   Duration ttft{};                    ///< from its scheduled arrival to the end of its last stage
+  Duration decision{};                ///< until the controller has said where it goes
   Duration wait{}, compute{}, hop{};  ///< until its first stage begins; in stages; between them
   Duration predicted_ttft{};
 };
@@ -26,6 +28,7 @@ struct StretchOutcome {
   std::int64_t late = 0;                     ///< stages that ended after their deadlines
   std::int64_t blocks_bound_by_prefill = 0;  ///< training's, which waited for one
   Duration delay{};                          ///< by how much these began after they could have
+  prefill::LiveTally tally{};                ///< of a live run
   std::vector<PlayedRequest> requests{};
 };
 

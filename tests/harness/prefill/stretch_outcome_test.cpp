@@ -26,6 +26,7 @@ protected:
   }
   [[nodiscard]] PrefillRun played(const OpResults& results) const {
     PrefillRun run;
+    run.answers = run.predicted_answers = planned_.decisions;
     run.pairs.push_back({.prefill_first = true,
                          .with = outcome_of_filled(planned_, stretch_, results),
                          .without = outcome_of_training(planned_.training, planned_.predicted),
@@ -39,7 +40,7 @@ protected:
 
 TEST_F(PredictedRun, IsSound) {
   const PrefillRun run = played(stretch_.predicted);
-  EXPECT_EQ(why_not_sound(planned_, run), "");
+  EXPECT_EQ(why_not_sound(run), "");
   ASSERT_FALSE(run.pairs[0].with.requests.empty());
   for (const PlayedRequest& each : run.pairs[0].with.requests) EXPECT_EQ(each.hop, 100us);
 }
@@ -51,7 +52,7 @@ TEST_F(PredictedRun, IsNotSoundWhereAStageBeginsBeforeTheOneBeforeItEnds) {
   OpTime& time = results.times[index(second->op)];
   time.start -= 200us;
   time.end -= 200us;
-  EXPECT_THAT(why_not_sound(planned_, played(results)), HasSubstr("do not add up to its TTFT"));
+  EXPECT_THAT(why_not_sound(played(results)), HasSubstr("do not add up to its TTFT"));
 }
 
 TEST_F(PredictedRun, CountsPromptsByLength) {
@@ -66,6 +67,11 @@ TEST_F(PredictedRun, CountsPromptsByLength) {
   for (const char* const count : {"offered", "done"})
     EXPECT_EQ(requests["by_length"][0][count], requests[count]) << count;
   EXPECT_EQ(requests["failed"], 1);
+  EXPECT_EQ(record["schedules"][0]["predicted_requests"]["failed"], 0);
+  const auto& agreement = record["schedules"][0]["answers_as_predicted"];
+  for (const char* const count : {"in_both", "same_answer"})
+    EXPECT_EQ(agreement[count], requests["offered"]) << count;
+  EXPECT_EQ(agreement["same_pipeline"], agreement["placed_in_both"]);
   for (const char* const constant : {"killed", "cancelled"})
     EXPECT_FALSE(requests.contains(constant)) << constant;
 }

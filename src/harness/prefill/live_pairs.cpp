@@ -1,0 +1,216 @@
+#include "harness/prefill/live_pairs.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "base/index.hpp"
+#include "plan/rows.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using prefill::BegunSlot;
+using prefill::LivePlaced;
+
+/// A placement as bytes: what a Decision of a prompt in one pass has.
+struct PlacedBytes {
+  std::int64_t request = 0, tokens = 0, model = 0;
+  std::int64_t arrival = 0, start = 0, end = 0, compute = 0, hops = 0;
+  std::int64_t number = 0, pipeline = 0, answer = 0;
+
+  [[nodiscard]] static PlacedBytes of(const LivePlaced& placed) {
+    const prefill::Decision& own = placed.decision;
+    return {own.request,
+            own.tokens,
+            static_cast<std::int64_t>(own.model),
+            own.arrival.count(),
+            own.start.count(),
+            own.end.count(),
+            own.compute.count(),
+            own.hops.count(),
+            own.pipeline,
+            placed.pipeline,
+            static_cast<std::int64_t>(placed.answer)};
+  }
+  [[nodiscard]] LivePlaced placed() const {
+    LivePlaced placed{.decision = {.request = request, .arrival = Duration{arrival}},
+                      .pipeline = static_cast<std::int32_t>(pipeline),
+                      .answer = static_cast<std::size_t>(answer)};
+    prefill::Decision& own = placed.decision;
+    own.tokens = tokens;
+    own.model = static_cast<std::size_t>(model);
+    own.start = Duration{start};
+    own.end = Duration{end};
+    own.compute = Duration{compute};
+    own.hops = Duration{hops};
+    own.pipeline = static_cast<std::int32_t>(number);
+    return placed;
+  }
+};
+
+template <typename Value>
+std::string text_of_values(std::span<const Value> values) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  const auto bytes = std::as_bytes(values);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+template <typename Value>
+std::vector<Value> values_of_text(std::span<const char> text) {
+  std::vector<Value> values(text.size() / sizeof(Value));
+  if (!text.empty()) std::memcpy(values.data(), text.data(), values.size() * sizeof(Value));
+  return values;
+}
+
+/// All ranks get what all ranks have begun.
+std::vector<BegunSlot> gather_begun(const engine::Ranks& ranks,
+                                    const std::vector<BegunSlot>& mine) {
+  std::vector<int> counts;
+  const auto all = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
+  const std::string text =
+      ranks.world().broadcast({reinterpret_cast<const char*>(all.data()), all.size()});
+  return values_of_text<BegunSlot>(text);
+}
+
+prefill::LiveOptions live_options(const PlannedStretches& planned, const PrefillSettings& settings,
+                                  const prefill::RealTimes& times) {
+  prefill::LiveOptions options;
+  options.controller.policy = settings.policy;
+  options.controller.backlog = settings.backlog;
+  options.manners.gives_way = settings.manners == prefill::Manners::gives_way;
+  options.manners.overrun = settings.overrun;
+  options.manners.takes = [&planned, &times](std::size_t model, std::int32_t request,
+                                             Duration whole) {
+    return times.of(request, whole, planned.served[model].model.noise);
+  };
+  return options;
+}
+
+Plan with_noise_of(const prefill::LivePlan& live, const Run& run, int number) {
+  Plan plan = live.plan;
+  for (const OpId id : live.training) {
+    Op& op = plan.ops[index(id)];
+    if (op.kind != OpKind::compute) continue;
+    const DeviceId device = plan.ranks[index(plan.rank_of(id))].device;
+    op.duration = scaled(op.duration, plan::block_time_factor(run, device, id, number));
+  }
+  return plan;
+}
+
+}  // namespace
+
+LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& settings)
+    : planned_{planned},
+      real_times_{planned.requests,
+                  settings.backlog ? prefill::RealTimes::Load::backlog
+                                   : prefill::RealTimes::Load::open_loop,
+                  planned.scenario.run.seed},
+      arrivals_{settings.backlog ? std::vector<prefill::Request>{} : planned.requests},
+      stretches_{planned.training,
+                 planned.predicted,
+                 planned.bubbles,
+                 planned.served,
+                 planned.requests,
+                 arrivals_,
+                 Rank{planned.scenario.training_ranks()},
+                 live_options(planned, settings, real_times_)},
+      run_{planned.scenario.run} {
+  opened_.filled.plan = stretches_.plan();
+  opened_.filled.plan.schedule += "+prefill";
+  opened_.filled.training = stretches_.live().training;
+  opened_.predicted.times.resize(opened_.filled.plan.ops.size());
+  for (std::size_t i = 0; i < planned.predicted.size(); ++i)
+    opened_.predicted.times[index(opened_.filled.training[i])] = planned.predicted[i];
+}
+
+const FilledStretch& LivePairs::open() {
+  stretches_.begin();
+  return opened_;
+}
+
+std::vector<LivePlaced> LivePairs::end_stretch(const std::vector<BegunSlot>& begun, Duration wall) {
+  std::set<std::int32_t> requests;
+  for (const BegunSlot& each : begun) requests.insert(each.request);
+  const Duration clock = stretches_.controller().clock();
+  auto placed = stretches_.controller().end_stretch(wall, requests);
+  for (const LivePlaced& each : placed) {
+    answers_.push_back(each.decision);
+    for (Duration* time : {&answers_.back().arrival, &answers_.back().start, &answers_.back().end})
+      *time += clock;
+  }
+  return placed;
+}
+
+FilledStretch LivePairs::filled(const std::vector<BegunSlot>& begun,
+                                const std::vector<LivePlaced>& placed) const {
+  auto slots = prefill::fill_slots(stretches_.live(), planned_.served, begun, placed);
+  FilledStretch stretch;
+  stretch.filled = std::move(slots.filled);
+  stretch.filled.plan.schedule += "+prefill";
+  // Rows name a replica and a device: of the controller's answers its rank's, which has neither.
+  RankInfo& controller = stretch.filled.plan.ranks[to_size(planned_.scenario.training_ranks())];
+  controller.replica = ReplicaId{0};
+  controller.device = DeviceId{0};
+  stretch.decisions = std::move(slots.decisions);
+  stretch.answers = std::move(slots.answers);
+  return stretch;
+}
+
+FilledStretch LivePairs::close(const engine::Ranks& ranks, Duration wall) {
+  const auto begun = gather_begun(ranks, stretches_.begun());
+  const Duration all{ranks.world().maximum(wall.count())};
+  const int controller = planned_.scenario.training_ranks();
+  std::string text;
+  if (index(ranks.self()) == to_size(controller)) {
+    std::vector<PlacedBytes> bytes;
+    for (const LivePlaced& each : end_stretch(begun, all)) bytes.push_back(PlacedBytes::of(each));
+    text = text_of_values<PlacedBytes>(bytes);
+  }
+  text = ranks.world().broadcast(std::move(text), controller);
+  std::vector<LivePlaced> placed;
+  for (const PlacedBytes& each : values_of_text<PlacedBytes>(text)) placed.push_back(each.placed());
+  FilledStretch stretch = filled(begun, placed);
+  const prefill::LiveTally mine = stretches_.tally();
+  stretch.tally = {.declined = ranks.world().sum(mine.declined),
+                   .killed = ranks.world().sum(mine.killed),
+                   .late_answers = ranks.world().sum(mine.late_answers),
+                   .latest_answer = Duration{ranks.world().maximum(mine.latest_answer.count())}};
+  return stretch;
+}
+
+FilledStretch LivePairs::simulate(int number) {
+  stretches_.begin();
+  OpResults results = sim::simulate_results(with_noise_of(stretches_.live(), run_, number));
+  Duration wall{};
+  for (const OpId op : stretches_.live().training)
+    wall = std::max(wall, results.times[index(op)].end);
+  const auto begun = stretches_.begun();
+  FilledStretch stretch = filled(begun, end_stretch(begun, wall));
+  stretch.predicted = std::move(results);
+  stretch.tally = stretches_.tally();
+  return stretch;
+}
+
+std::vector<prefill::Decision> LivePairs::answers() {
+  stretches_.controller().close();
+  std::vector<prefill::Decision> all = answers_;
+  const auto& refused = stretches_.controller().refused();
+  all.insert(all.end(), refused.begin(), refused.end());
+  std::ranges::sort(all, {}, &prefill::Decision::request);
+  return all;
+}
+
+LivePrediction predict_live(const PlannedStretches& planned, const PrefillSettings& settings) {
+  LivePairs pairs{planned, settings};
+  LivePrediction predicted;
+  for (int pair = 0; pair < settings.pairs; ++pair)
+    predicted.stretches.push_back(pairs.simulate(pair));
+  predicted.answers = pairs.answers();
+  return predicted;
+}
+
+}  // namespace longhaul::harness

@@ -1,0 +1,60 @@
+#include "harness/prefill/live_pairs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "harness/prefill/prefill_record.hpp"
+#include "harness/prefill/prefill_rows.hpp"
+#include "plan/rows.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+/// The stretches of --check, of a backlog of 4 that a live controller places, as simulated.
+class PredictedLive : public ::testing::Test {
+protected:
+  PredictedLive() {
+    settings_.pairs = 3;
+    settings_.controller = PrefillController::live;
+    settings_.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 3};
+    planned_ = plan_stretches(scenario::parse_scenario(tiny_input().at("scenario"), "tiny"),
+                              "gpipe", tiny_input().at("requests"), "requests", settings_);
+    predicted_ = predict_live(planned_, settings_);
+  }
+  PrefillSettings settings_;
+  PlannedStretches planned_;
+  LivePrediction predicted_;
+};
+
+// A trace takes no row without them, and the controller's rank, whose answers are rows, has none.
+TEST_F(PredictedLive, HasRowsOfReplicasAndDevices) {
+  ASSERT_EQ(predicted_.stretches.size(), 3U);
+  Timeline rows;
+  for (const FilledStretch& each : predicted_.stretches)
+    plan::append_rows(rows, each.filled.plan, each.predicted, 0);
+  for (const TimelineRow& row : rows.rows) {
+    ASSERT_GE(row.replica, 0) << "rank " << row.rank << ", op " << row.op;
+    ASSERT_GE(row.device, 0) << "rank " << row.rank << ", op " << row.op;
+  }
+}
+
+TEST_F(PredictedLive, IsSoundWherePlayedAsPredicted) {
+  PrefillRun run;
+  run.answers = run.predicted_answers = predicted_.answers;
+  for (const FilledStretch& each : predicted_.stretches) {
+    const StretchOutcome with = outcome_of_filled(planned_, each, each.predicted);
+    run.pairs.push_back(
+        {true, with, outcome_of_training(planned_.training, planned_.predicted), with});
+  }
+  EXPECT_EQ(why_not_sound(run), "");
+  const auto record =
+      prefill_record(planned_, run, PrefillOptions{}, settings_, nlohmann::json{})["schedules"][0];
+  EXPECT_GT(record["requests"]["done"], 20);
+  EXPECT_EQ(record["requests"], record["predicted_requests"]);
+  EXPECT_EQ(record["answers_as_predicted"]["same_pipeline"], record["requests"]["done"]);
+}
+
+}  // namespace
+}  // namespace longhaul::harness
