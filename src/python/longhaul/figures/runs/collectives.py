@@ -66,8 +66,8 @@ def table_of(record, directory):
         low, high = each["interval_ns"] or (None, None)
         own = (each.get("own_out_of_place") or {}).get("median_ns")
         ties = each.get("over_ties") or {}
-        facts = run | {"payload_nominal_bytes": each["largest_message_bytes"],
-                       "payload_sent_bytes": each["largest_sent_bytes"],
+        facts = run | {"payload_nominal_bytes": each.get("largest_message_bytes"),
+                       "payload_sent_bytes": each.get("largest_sent_bytes"),
                        "lateness_credit_ns": (each.get("credit") or {}).get("total_ns", 0)}
         way = each["way"] if each["pieces"] == 1 else f"{each['way']}, {each['pieces']} pieces"
         rows.append(provenance.add(
