@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "prefill/bubbles.hpp"
-#include "prefill/free_time.hpp"
+#include "prefill/bubbles/bubbles.hpp"
+#include "prefill/bubbles/free_time.hpp"
 #include "prefill/pipelines.hpp"
 
 namespace longhaul::prefill {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "prefill/free_time.hpp"
+#include "prefill/bubbles/free_time.hpp"
 #include "prefill/pipelines.hpp"
 
 namespace longhaul::prefill {

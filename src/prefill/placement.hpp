@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/listed_enum.hpp"
-#include "prefill/free_time.hpp"
+#include "prefill/bubbles/free_time.hpp"
 #include "prefill/gap_index.hpp"
 #include "prefill/pipeline_search.hpp"
 #include "prefill/pipelines.hpp"

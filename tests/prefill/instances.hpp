@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "prefill/bubbles.hpp"
+#include "prefill/bubbles/bubbles.hpp"
 #include "scenario/scenario.hpp"
 
 namespace longhaul::prefill {

@@ -5,7 +5,7 @@
 
 #include "cli/command/commands.hpp"
 #include "plan/plan.hpp"
-#include "prefill/bubbles.hpp"
+#include "prefill/bubbles/bubbles.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/timeline/timeline.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "prefill/bubbles.hpp"
+#include "prefill/bubbles/bubbles.hpp"
 #include "prefill/play/training_graph.hpp"
 
 namespace longhaul::prefill {

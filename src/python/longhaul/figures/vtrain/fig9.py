@@ -167,7 +167,7 @@ def verdicts(table, sweep):
     alpha = claims.HOLDS if at_theirs == best["mape"] else \
         claims.PARTLY if at_theirs <= best["mape"] + NEAR else claims.FAILS
     return [
-        claims.judge("vtrain-error-single", none, "no measured rows",
+        claims.judge("vtrain-error-single", none, "no rows of runs",
                      "The published rows of one node are its predictor's: docs/prediction.md."),
         claims.judge("vtrain-error-multi", at_most if len(own) else none, f"{error:.1f}%",
                      f"{why} {100 * inside:.0f}% lie inside their 90% intervals."),

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "prefill/bubbles.hpp"
+#include "prefill/bubbles/bubbles.hpp"
 
 namespace longhaul::prefill {
 

@@ -1,4 +1,4 @@
-#include "prefill/free_time.hpp"
+#include "prefill/bubbles/free_time.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "prefill/bubbles.hpp"
+#include "prefill/bubbles/bubbles.hpp"
 
 #include <algorithm>
 #include <array>

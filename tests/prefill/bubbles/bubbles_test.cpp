@@ -1,4 +1,4 @@
-#include "prefill/bubbles.hpp"
+#include "prefill/bubbles/bubbles.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
