@@ -17,27 +17,28 @@ __global__ void __launch_bounds__(kThreads)
 
 constexpr std::int32_t kNone = -1;
 
-/// next[t]: where the token of place t stands again; first[t]: 1 where it stands nowhere before.
+/// next[t]: where the token of place t stands again; first[t]: 1 where it stands nowhere before. A
+/// warp looks for each place, over all of them.
 __global__ void __launch_bounds__(kThreads)
     chain_tokens(const std::int32_t* tokens, int count, std::int32_t* next, std::int32_t* first) {
-  LONGHAUL_SHARED std::int32_t tile[kThreads];
-  const int place = static_cast<int>(thread_of_all());
+  const int place = static_cast<int>(thread_of_all() / kWarp);
+  const int lane = this_thread() % static_cast<int>(kWarp);
   const std::int32_t own = place < count ? tokens[place] : 0;
-  std::int32_t found = kNone;
+  std::int32_t found = count;
   std::int32_t is_first = 1;
-  for (int start = 0; start < count; start += kThreads) {
-    __syncthreads();
-    if (start + this_thread() < count) tile[this_thread()] = tokens[start + this_thread()];
-    __syncthreads();
-    const int length = min(kThreads, count - start);
-    for (int i = 0; i < length; ++i) {
-      if (tile[i] != own) continue;
-      if (start + i < place) is_first = 0;
-      if (start + i > place && found == kNone) found = start + i;
-    }
+#pragma unroll 8
+  for (int other = lane; other < count; other += static_cast<int>(kWarp)) {
+    const bool is_same = tokens[other] == own;
+    if (is_same && other < place) is_first = 0;
+    if (is_same && other > place) found = min(found, other);
   }
-  if (place >= count) return;
-  next[place] = found;
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    found = min(found, __shfl_xor_sync(kAllLanes, found, offset));
+    is_first = min(is_first, __shfl_xor_sync(kAllLanes, is_first, offset));
+  }
+  if (place >= count || lane != 0) return;
+  next[place] = found < count ? found : kNone;
   first[place] = is_first;
 }
 
@@ -87,7 +88,8 @@ void embed_gradient(cudaStream_t stream, ArrayView tokens, ArrayView dy, int wid
   const auto* ids = numbers<std::int32_t>(tokens);
   auto* const next = numbers<std::int32_t>(chains.part(0, tokens.count));
   auto* const first = numbers<std::int32_t>(chains.part(tokens.count, tokens.count));
-  cuda::launch(chain_tokens, {cuda::blocks_for(tokens.count, kThreads), kThreads, 0, stream}, ids,
+  cuda::launch(chain_tokens,
+               {cuda::blocks_for(tokens.count * kWarp, kThreads), kThreads, 0, stream}, ids,
                static_cast<int>(tokens.count), next, first);
   with_vector(width % 8 == 0 && aligned(dy, dtable), [&](auto vector) {
     cuda::launch(add_chains<vector.value>,
