@@ -82,14 +82,41 @@ if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json
                      "2 of 2; least: swiglu of m8, 85% | holds",
                      "timed-8-2-0.25, zbv: within 3% of the model | +3.50%, check ok | MISSED",
                      "timed-4, 1f1b: within 3% of the model | +0.50%, check ok | holds",
-                     "real-1f1b: loss and gradients are those of one rank | check ok | holds",
+                     "real-1f1b, 1f1b: loss and gradients are those of one rank | check ok | holds",
                      "| 2048 | 10000.0 | 800.0 | 2.000 |",
+                     "real-replicas, zbv: loss and gradients are those of one rank | check ok | holds",
                      "real-operators, zbv: within 8% of the profile's time | +3.50% | holds",
                      "- test-device: FAILED: exit code 3\n- profile: not run",
                      "| test-device | FAILED: exit code 3 |",
                      "| profile | not run: no bench_profile here |"):
             self.assertIn(line, report)
+        self.assertNotIn("real-blocks, zbv: loss", report)  # run without holding gradients
         self.assertIn("   | a test has failed", done.stdout)
+
+    def test_only_some_steps_are_run_and_the_others_keep_their_results(self):
+        self.make_programs()
+        out = self.path / "out"
+        write_program(self.bin / "cuda_device_test", "echo a test has failed; exit 3")
+        done = self.run_script("--out", str(out), smi="echo 'GPU 0: Fake'")
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        before = (out / "steps.tsv").read_text(encoding="utf-8").splitlines()
+        write_program(self.bin / "cuda_device_test", "exit 0")
+        done = self.run_script("--out", str(out), "--only", "test-device,sanitizer-*",
+                               smi="echo 'GPU 0: Fake'")
+        self.assertIn("== test-device\n", done.stdout)
+        self.assertNotIn("== test-math", done.stdout)
+        after = (out / "steps.tsv").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(sorted(line.split("\t")[0] for line in after),
+                         sorted(line.split("\t")[0] for line in before))
+        self.assertIn("test-device\tok", "\n".join(after))
+        self.assertIn("test-device: FAILED", "\n".join(before).replace("\tFAILED", ": FAILED"))
+        report = (out / "report.md").read_text(encoding="utf-8")
+        self.assertIn("800 TFLOP/s, 80% | holds", report)
+
+    def test_a_step_that_is_not_there_is_refused(self):
+        done = self.run_script("--only", "reel-*", smi="echo 'GPU 0: Fake'")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--only reel-*: no step has that name", done.stderr)
 
     def test_minutes_are_a_number(self):
         done = self.run_script("--minutes", "0", smi="echo 'GPU 0: Fake'")
