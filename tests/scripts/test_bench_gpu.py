@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -16,6 +17,7 @@ RECORDS = {
     "bench_layers": {"product_flops_per_second": 1e15, "copy_bytes_per_second": 4e12, "parts": [
         {"group": "block", "name": "F", "flops": 8e12, "bytes": 0, "median_s": 0.01,
          "samples_s": [0.01] * 150 + [0.02] * 2},
+        {"group": "block", "name": "B", "flops": 12e12, "bytes": 0, "median_s": 0.02},
         {"group": "block", "name": "D", "flops": 6e12, "bytes": 0, "median_s": 0.01},
         {"group": "kernel", "name": "swiglu", "flops": 1e6, "bytes": 3.4e10, "median_s": 0.01}]},
     "bench_pipeline": {"schedules": [
@@ -43,6 +45,10 @@ class BenchGpu(unittest.TestCase):
         tools = self.path / "tools"
         tools.mkdir(exist_ok=True)
         write_program(tools / "nvidia-smi", smi)
+        write_program(tools / "python3", f"""
+if [[ $2 == *torch_layer ]]; then echo 'torch_layer: no PyTorch here' >&2; exit 77; fi
+exec {sys.executable} "$@"
+""")
         environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}",
                            LONGHAUL_BIN=str(self.bin))
         environment.pop("LONGHAUL_PACKED", None)
@@ -71,6 +77,11 @@ if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json
         write_program(self.bin / "cuda_device_test", "echo a test has failed; exit 3")
         (self.bin / "bench_profile").unlink()
         out = self.path / "out"
+        for model, seconds in (("m8", 0.021), ("m70", 0.019)):
+            folder = out / f"torch-{model}"
+            folder.mkdir(parents=True)
+            ways = {"eager": {"F_s": 0.02, "B_s": 0.03}, "compiled": {"F_s": 0.01, "B_s": seconds}}
+            (folder / "record.json").write_text(json.dumps({"torch": "2.11", "ways": ways}))
         done = self.run_script("--out", str(out), smi="echo 'GPU 0: Fake'")
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         report = (out / "report.md").read_text(encoding="utf-8")
@@ -86,7 +97,12 @@ if [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json
                      "| 2048 | 10000.0 | 800.0 | 2.000 |",
                      "real-replicas, zbv: loss and gradients are those of one rank | check ok | holds",
                      "real-operators, zbv: within 8% of the profile's time | +3.50% | holds",
-                     "- test-device: FAILED: exit code 3\n- profile: not run",
+                     "m8, F and B of a layer: no longer than PyTorch's | F 10.00 ms against 10.00, "
+                     "B 20.00 against 21.00 (compiled, 2.11) | holds",
+                     "B 20.00 against 19.00 (compiled, 2.11) | MISSED",
+                     "| torch-m8 | not run: torch_layer: no PyTorch here |",
+                     "- test-device: FAILED: exit code 3\n- torch-m8: not run",
+                     "- profile: not run",
                      "| test-device | FAILED: exit code 3 |",
                      "| profile | not run: no bench_profile here |"):
             self.assertIn(line, report)

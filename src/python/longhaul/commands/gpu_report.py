@@ -49,6 +49,23 @@ def layer_rows(out):
     return rows + [memory_row(out)]
 
 
+def torch_rows(out):
+    """A layer of ours beside the faster of PyTorch's two ways."""
+    rows = []
+    for model in ("m8", "m70"):
+        ours, theirs = record_of(out / f"layers-{model}"), record_of(out / f"torch-{model}")
+        goal = f"{model}, F and B of a layer: no longer than PyTorch's"
+        if ours is None or theirs is None or not theirs["ways"]:
+            rows.append(row(goal, "-", None))
+            continue
+        own = {part["name"]: part["median_s"] for part in ours["parts"] if part["group"] == "block"}
+        way, best = min(theirs["ways"].items(), key=lambda item: item[1]["F_s"] + item[1]["B_s"])
+        got = (f"F {1e3 * own['F']:.2f} ms against {1e3 * best['F_s']:.2f}, B {1e3 * own['B']:.2f} "
+               f"against {1e3 * best['B_s']:.2f} ({way}, {theirs['torch']})")
+        rows.append(row(goal, got, own["F"] + own["B"] <= best["F_s"] + best["B_s"]))
+    return rows
+
+
 def memory_row(out):
     """The kernels of our own that move memory and compute little."""
     goal = "kernels bound by memory: 80% of the copy bandwidth"
@@ -138,7 +155,7 @@ def main(out):
     print("# Measured on a GPU\n")
     if (out / "device.csv").is_file():
         print("```\n" + (out / "device.csv").read_text(encoding="utf-8").strip() + "\n```\n")
-    rows = link_rows(out) + layer_rows(out) + pipeline_rows(out) + real_rows(out)
+    rows = link_rows(out) + layer_rows(out) + torch_rows(out) + pipeline_rows(out) + real_rows(out)
     rows += profiled_rows(out)
     print(table(("goal", "measured", "verdict"), rows) + "\n")
     if prefill := prefill_rows(out):
