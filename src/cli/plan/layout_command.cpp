@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 #include <ostream>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -40,26 +41,41 @@ void refuse_site_options(const PlanArguments& typed) {
            option);
 }
 
-double price_of(const Scenario& scenario, const std::string& typed) {
+/// Sets the sites' prices; the greatest of them, in $ for a GPU and hour.
+double set_prices(const Scenario& scenario, const std::string& typed, LayoutProblem& problem) {
   if (!typed.empty()) return positive_number("--price", typed);
-  std::optional<double> price;
+  std::set<double> prices;
+  const Datacenter* without = nullptr;
   for (const Datacenter& datacenter : scenario.datacenters) {
-    if (price && datacenter.price && *price != *datacenter.price)
-      fail(
-          "{}: datacenters have different prices (the search counts GPU hours). Give --price, or "
-          "one price.",
-          scenario.name);
-    if (datacenter.price) price = datacenter.price;
+    if (datacenter.price) prices.insert(*datacenter.price);
+    if (!datacenter.price) without = &datacenter;
   }
-  return price.value_or(kUsualPrice);
+  if (prices.empty()) return kUsualPrice;
+  const double greatest = *prices.rbegin();
+  if (prices.size() == 1) return greatest;
+  if (without != nullptr)
+    fail("{}: {} has no price, and the others' differ. Give it a price, or --price for all.",
+         scenario.name, without->name);
+  for (std::size_t site = 0; site < problem.sites.size(); ++site)
+    problem.sites[site].price = *scenario.datacenters[site].price / greatest;
+  return greatest;
+}
+
+ordered_json price_json(const LayoutReport& report) {
+  const double greatest = report.run.dollars_per_gpu_hour;
+  if (report.problem.has_one_price()) return greatest;
+  ordered_json prices = ordered_json::object();
+  for (const planner::LayoutSite& site : report.problem.sites)
+    prices[site.name] = site.price * greatest;
+  return prices;
 }
 
 planner::TrainingRun training_run(const LayoutArguments& typed, const Scenario& scenario,
-                                  const LayoutProblem& problem) {
+                                  LayoutProblem& problem) {
   if (!typed.tokens.empty() && !typed.iterations.empty())
     fail("--tokens and --iterations are both given (the one follows from the other). Keep one.");
   planner::TrainingRun run;
-  run.dollars_per_gpu_hour = price_of(scenario, typed.price);
+  run.dollars_per_gpu_hour = set_prices(scenario, typed.price, problem);
   if (!typed.tokens.empty())
     run.iterations =
         planner::iterations_of(positive_number("--tokens", typed.tokens), problem.model);
@@ -129,7 +145,7 @@ std::string json_of(const Options& options, const LayoutReport& report, double s
   json["global_batch"] = report.problem.model.global_batch;
   json["iterations"] =
       report.run.iterations ? ordered_json(*report.run.iterations) : ordered_json{};
-  json["dollars_per_gpu_hour"] = report.run.dollars_per_gpu_hour;
+  json["dollars_per_gpu_hour"] = price_json(report);
   json.update(layout_json(report));
   json["seconds"] = seconds;
   return report::json_text(json);
@@ -164,6 +180,11 @@ Answer layout_answer(const Options& options) {
   const auto objective = options.plan.objective.empty()
                              ? LayoutObjective::time
                              : choice<LayoutObjective>("--objective", options.plan.objective);
+  if (!is_on_front(problem, objective))
+    fail(
+        "--objective {}: datacenters have different prices, so that plans are kept by time and "
+        "cost. Give --price for one price, or --objective cost.",
+        to_string(objective));
   const StopSignal stop;
   LayoutSearch search = planner::search_layouts(problem, space, search_options(typed, run));
   require_plans(search);

@@ -85,7 +85,7 @@ void add_run_options(Arguments& command, LayoutArguments& arguments) {
   command.option("--gpus", arguments.gpus,
                  "numbers of GPUs that layouts may have: a list, LOW:HIGH, or both (default: any)");
   command.option("--price", arguments.price,
-                 "$ for a GPU and hour (default: the datacenters', or 5)");
+                 "$ for a GPU and hour, in all datacenters (default: theirs, or 5)");
   command.option("--deadline", arguments.deadline, "plans that take longer are none: 30d, 12h");
   command.option("--tokens", arguments.tokens, "of the whole training: 270e9");
   command.option("--iterations", arguments.iterations, "of the whole training, instead of tokens");

@@ -85,6 +85,9 @@ struct LayoutReport {
   LayoutObjective objective = LayoutObjective::time;
 };
 
+/// Is its best plan among those that a search keeps? Not that by utilisation where GPUs of one site
+/// cost more than those of another.
+[[nodiscard]] bool is_on_front(const planner::LayoutProblem& problem, LayoutObjective objective);
 [[nodiscard]] nlohmann::ordered_json layout_json(const LayoutReport& report);
 [[nodiscard]] std::string layout_text(const LayoutReport& report, TableWidth width);
 

@@ -92,9 +92,9 @@ std::size_t best_plan_of(const LayoutReport& report, LayoutObjective objective) 
   for (std::size_t i = 1; i < plans.size(); ++i) {
     const auto key = [&](std::size_t plan) {
       const double time = static_cast<double>(plans[plan].iteration.count());
-      const double gpu_time = plans[plan].gpu_time();
-      return objective == LayoutObjective::time ? std::tuple{time, gpu_time, plans[plan].layout}
-                                                : std::tuple{gpu_time, time, plans[plan].layout};
+      const double cost = plans[plan].cost();
+      return objective == LayoutObjective::time ? std::tuple{time, cost, plans[plan].layout}
+                                                : std::tuple{cost, time, plans[plan].layout};
     };
     if (key(i) < key(best)) best = i;
   }
@@ -108,14 +108,14 @@ BestPlans best_plans_of(const LayoutReport& report) {
   BestPlans best;
   if (report.search.plans.empty()) return best;
   for (const LayoutObjective objective : every<LayoutObjective>())
-    best[objective] = best_plan_of(report, objective);
+    if (is_on_front(report.problem, objective)) best[objective] = best_plan_of(report, objective);
   return best;
 }
 
 ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
   const planner::Layout& layout = plan.layout;
   const LayoutProblem& problem = report.problem;
-  const planner::TrainingCost cost = cost_of(report.run, plan.iteration, layout.gpus());
+  const planner::TrainingCost cost = cost_of(report.run, plan.iteration, plan.priced_gpus);
   return {{"tensor", layout.tensor},
           {"data", layout.data},
           {"pipeline", layout.pipeline},
@@ -141,6 +141,10 @@ ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
 }
 
 }  // namespace
+
+bool is_on_front(const LayoutProblem& problem, LayoutObjective objective) {
+  return objective != LayoutObjective::utilisation || problem.has_one_price();
+}
 
 ordered_json layout_json(const LayoutReport& report) {
   const planner::LayoutSearch& search = report.search;
@@ -197,7 +201,7 @@ std::string layout_text(const LayoutReport& report, TableWidth width) {
         fmt::format("{:.2f}%", 100 * utilisation_of(problem, plan)),
         longhaul::to_text(plan.memory)};
     if (with_run) {
-      const planner::TrainingCost cost = cost_of(report.run, plan.iteration, layout.gpus());
+      const planner::TrainingCost cost = cost_of(report.run, plan.iteration, plan.priced_gpus);
       row.push_back(fmt::format("{:.2f}", *cost.days));
       row.push_back(dollars_text(*cost.dollars));
     }

@@ -23,14 +23,11 @@ RowSchedule row_schedule(const Layout& layout) {
 /// A site holds its share of the ranks.
 bool sites_are_large_enough(const LayoutProblem& problem, const Layout& layout) {
   const SiteChoice& choice = problem.placings[at(layout.placing)];
-  const bool of_stages = choice.split == SiteSplit::stages;
-  const int whole = of_stages ? layout.pipeline : layout.data;
-  const std::vector<int> parts = scenario::evenly(whole, static_cast<int>(choice.sites.size()));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::optional<int>& gpus = problem.sites[at(choice.sites[i])].gpus;
-    if (parts[i] == 0 || (gpus && parts[i] * (layout.gpus() / whole) > *gpus)) return false;
-  }
-  return true;
+  const std::vector<int> used = gpus_of_sites(problem, layout);
+  return std::ranges::all_of(choice.sites, [&](int site) {
+    const std::optional<int>& gpus = problem.sites[at(site)].gpus;
+    return used[at(site)] > 0 && (!gpus || used[at(site)] <= *gpus);
+  });
 }
 
 std::string_view why_no_order(const Layout& layout, int microbatches) {
@@ -41,6 +38,25 @@ std::string_view why_no_order(const Layout& layout, int microbatches) {
 }
 
 }  // namespace
+
+std::vector<int> gpus_of_sites(const LayoutProblem& problem, const Layout& layout) {
+  const SiteChoice& choice = problem.placings[at(layout.placing)];
+  const int whole = choice.split == SiteSplit::stages ? layout.pipeline : layout.data;
+  const std::vector<int> parts = scenario::evenly(whole, static_cast<int>(choice.sites.size()));
+  std::vector<int> gpus(problem.sites.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    gpus[at(choice.sites[i])] = parts[i] * static_cast<int>(layout.gpus() / whole);
+  return gpus;
+}
+
+double priced_gpus(const LayoutProblem& problem, const Layout& layout) {
+  if (problem.has_one_price()) return static_cast<double>(layout.gpus());
+  const std::vector<int> gpus = gpus_of_sites(problem, layout);
+  double sum = 0;
+  for (std::size_t site = 0; site < gpus.size(); ++site)
+    sum += problem.sites[site].price * gpus[site];
+  return sum;
+}
 
 TrainingRow row_of(const LayoutProblem& problem, const Layout& layout) {
   TrainingRow row = problem.model;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -62,6 +63,7 @@ struct Layout {
 struct LayoutSite {
   std::string name;
   std::optional<int> gpus;
+  double price = 1;  ///< of a GPU here, over that of the dearest site
 };
 
 /// A link between two sites; none: latency and transfer take no time.
@@ -85,10 +87,18 @@ struct LayoutProblem {
   [[nodiscard]] bool is_spread(const Layout& layout) const {
     return placings[static_cast<std::size_t>(layout.placing)].sites.size() > 1;
   }
+  [[nodiscard]] bool has_one_price() const {
+    return std::ranges::all_of(sites, [](const LayoutSite& site) { return site.price == 1; });
+  }
 };
 
 /// The training row of a layout.
 [[nodiscard]] profile::TrainingRow row_of(const LayoutProblem& problem, const Layout& layout);
+
+/// What a layout takes of each site; index: LayoutProblem::sites.
+[[nodiscard]] std::vector<int> gpus_of_sites(const LayoutProblem& problem, const Layout& layout);
+/// Its GPUs, each counted by the price of its site: with one price as many as there are.
+[[nodiscard]] double priced_gpus(const LayoutProblem& problem, const Layout& layout);
 
 /// Why no layout with these counts can be run: one of a fixed list of words, as "heads"; empty:
 /// it can. Memory is asked by fits_memory().

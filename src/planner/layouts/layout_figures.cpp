@@ -68,9 +68,9 @@ double own_flops(const profile::TrainingRow& model) {
   return 6 * tokens * (model.layers * (linear + attention) + h * model.vocabulary);
 }
 
-TrainingCost cost_of(const TrainingRun& run, Duration iteration, std::int64_t gpus) {
+TrainingCost cost_of(const TrainingRun& run, Duration iteration, double gpus) {
   TrainingCost cost;
-  cost.dollars_per_hour = run.dollars_per_gpu_hour * static_cast<double>(gpus);
+  cost.dollars_per_hour = run.dollars_per_gpu_hour * gpus;
   if (run.iterations) {
     cost.days = *run.iterations * in_seconds(iteration) / kSecondsOfDay;
     cost.dollars = *cost.days * 24 * cost.dollars_per_hour;

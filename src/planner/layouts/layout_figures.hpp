@@ -17,14 +17,16 @@ namespace longhaul::planner {
 /// A whole training run.
 struct TrainingRun {
   std::optional<double> iterations{};
-  double dollars_per_gpu_hour = 5;  ///< an AWS P4d instance's, as vTrain takes it
+  /// Of the dearest site; an AWS P4d instance's, as vTrain takes it.
+  double dollars_per_gpu_hour = 5;
 };
 
 struct TrainingCost {
   double dollars_per_hour = 0;
   std::optional<double> days, dollars;
 };
-[[nodiscard]] TrainingCost cost_of(const TrainingRun& run, Duration iteration, std::int64_t gpus);
+/// `gpus`: each counted by its price (priced_gpus()).
+[[nodiscard]] TrainingCost cost_of(const TrainingRun& run, Duration iteration, double gpus);
 
 /// Iterations that so many tokens take, the last one whole.
 [[nodiscard]] double iterations_of(double tokens, const profile::TrainingRow& model);

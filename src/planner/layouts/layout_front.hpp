@@ -10,27 +10,29 @@ namespace longhaul::planner {
 /// Plans of which none beats another: by time, and by a second goal (LayoutGoal).
 class LayoutFront {
 public:
-  explicit LayoutFront(LayoutGoal second = LayoutGoal::gpu_time) : second_{second} {}
+  explicit LayoutFront(LayoutGoal second = LayoutGoal::cost) : second_{second} {}
 
   /// Does a plan of the front beat every layout that takes no less than this? Of equal ones the
   /// lesser layout wins.
-  [[nodiscard]] bool beats(Duration iteration, const Layout& layout) const {
+  [[nodiscard]] bool beats(Duration iteration, double priced_gpus, const Layout& layout) const {
     const auto after = plans_.upper_bound(iteration);
     if (after == plans_.begin()) return false;
     const LayoutPlan& plan = std::prev(after)->second;  // the thriftiest of those as fast
-    const double spent = spends(iteration, layout);
-    const double of_plan = spends(plan.iteration, plan.layout);
+    const double spent = spends(iteration, priced_gpus, layout);
+    const double of_plan = spends(plan.iteration, plan.priced_gpus, plan.layout);
     if (of_plan > spent) return false;
     const bool is_equal = of_plan == spent && plan.iteration == iteration;
     return !is_equal || plan.layout < layout;
   }
 
   void add(const LayoutPlan& plan) {
-    if (beats(plan.iteration, plan.layout)) return;
-    const double spent = spends(plan.iteration, plan.layout);
+    if (beats(plan.iteration, plan.priced_gpus, plan.layout)) return;
+    const double spent = spends(plan.iteration, plan.priced_gpus, plan.layout);
     auto next = plans_.lower_bound(plan.iteration);
-    while (next != plans_.end() && spends(next->first, next->second.layout) >= spent)
-      next = plans_.erase(next);
+    const auto spends_more = [&](const LayoutPlan& other) {
+      return spends(other.iteration, other.priced_gpus, other.layout) >= spent;
+    };
+    while (next != plans_.end() && spends_more(next->second)) next = plans_.erase(next);
     plans_.emplace(plan.iteration, plan);
   }
 
@@ -41,9 +43,9 @@ public:
   }
 
 private:
-  [[nodiscard]] double spends(Duration iteration, const Layout& layout) const {
-    const auto gpus = static_cast<double>(layout.gpus());
-    return second_ == LayoutGoal::gpus ? gpus : gpus * static_cast<double>(iteration.count());
+  [[nodiscard]] double spends(Duration iteration, double priced_gpus, const Layout& layout) const {
+    return second_ == LayoutGoal::gpus ? static_cast<double>(layout.gpus())
+                                       : priced_gpus * static_cast<double>(iteration.count());
   }
 
   LayoutGoal second_;

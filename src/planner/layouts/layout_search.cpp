@@ -16,9 +16,8 @@ struct LayoutCandidate {
   Layout layout;
   Duration bound{};
   Bytes memory;
-  [[nodiscard]] double gpu_time() const {
-    return static_cast<double>(bound.count()) * static_cast<double>(layout.gpus());
-  }
+  double priced_gpus = 0;
+  [[nodiscard]] double cost() const { return static_cast<double>(bound.count()) * priced_gpus; }
 };
 
 class LayoutSearchRun {
@@ -42,7 +41,7 @@ public:
     // The thriftiest first: they beat most of what follows, and are what a search that is stopped
     // has.
     if (!options_.exhaustive || stopped_)
-      std::ranges::stable_sort(candidates_, {}, &LayoutCandidate::gpu_time);
+      std::ranges::stable_sort(candidates_, {}, &LayoutCandidate::cost);
     std::size_t next = 0;
     for (; next < candidates_.size(); ++next) {
       if (next % kOften == 0 && asks_to_stop() && next >= kOften) break;
@@ -98,7 +97,8 @@ private:
     const Bytes memory = memory_of(problem_, layout);
     if (problem_.memory && memory > *problem_.memory) return refuse("memory");
     if (timer_.graph(layout) == nullptr) return refuse("beyond measured products");
-    candidates_.push_back({layout, least_makespan(layout, timer_.times(layout)), memory});
+    candidates_.push_back({layout, least_makespan(layout, timer_.times(layout)), memory,
+                           priced_gpus(problem_, layout)});
   }
 
   void refuse(std::string_view why) { ++found_.refused[std::string{why}]; }
@@ -112,7 +112,8 @@ private:
   void consider(const LayoutCandidate& candidate) {
     if (!options_.exhaustive) {
       if (options_.longest && candidate.bound > *options_.longest) return prune("deadline");
-      if (front_.beats(candidate.bound, candidate.layout)) return prune("bound");
+      if (front_.beats(candidate.bound, candidate.priced_gpus, candidate.layout))
+        return prune("bound");
     }
     ++found_.evaluated;
     LayoutPlan plan;
@@ -120,6 +121,7 @@ private:
     plan.iteration = orders_.makespan(candidate.layout, timer_.times(candidate.layout));
     plan.bound = candidate.bound;
     plan.memory = candidate.memory;
+    plan.priced_gpus = candidate.priced_gpus;
     if (options_.longest && plan.iteration > *options_.longest) return;
     front_.add(plan);
     if (options_.keeps_all) all_.push_back(plan);
@@ -135,14 +137,14 @@ private:
     double thriftiest = 1e300;
     for (std::size_t i = next; i < candidates_.size(); ++i) {
       shortest = std::min(shortest, candidates_[i].bound);
-      thriftiest = std::min(thriftiest, candidates_[i].gpu_time());
+      thriftiest = std::min(thriftiest, candidates_[i].cost());
     }
     found_.pruned["stopped"] += std::ssize(candidates_) - static_cast<std::int64_t>(next);
     const std::vector<LayoutPlan> plans = front_.plans();
     if (plans.empty() || stopped_) return;
     const double best = static_cast<double>(plans.front().iteration.count());
     found_.gap_time = std::max(0.0, best / static_cast<double>(shortest.count()) - 1);
-    found_.gap_cost = std::max(0.0, plans.back().gpu_time() / thriftiest - 1);
+    found_.gap_cost = std::max(0.0, plans.back().cost() / thriftiest - 1);
   }
 
   const LayoutProblem& problem_;

@@ -30,22 +30,25 @@ struct LayoutPlan {
   Duration low{}, high{};  ///< 90% of measured iterations lie between: add_intervals()
   Duration bound{};        ///< least_makespan()
   Bytes memory;
+  double priced_gpus = 0;  ///< planner::priced_gpus()
   [[nodiscard]] double gpu_time() const {
     return static_cast<double>(iteration.count()) * static_cast<double>(layout.gpus());
   }
+  /// GPU time, each GPU counted by its price.
+  [[nodiscard]] double cost() const { return static_cast<double>(iteration.count()) * priced_gpus; }
 };
 
-/// What plans of a front spend beside time: GPU time, so money; or GPUs.
-#define LONGHAUL_LAYOUT_GOALS(X) X(gpu_time, "gpu-time") X(gpus, "gpus")
+/// What plans of a front spend beside time: money, so with one price GPU time; or GPUs.
+#define LONGHAUL_LAYOUT_GOALS(X) X(cost, "cost") X(gpus, "gpus")
 LONGHAUL_LISTED_ENUM(LayoutGoal, LONGHAUL_LAYOUT_GOALS);
 
 struct LayoutSearchOptions {
-  LayoutGoal second = LayoutGoal::gpu_time;
+  LayoutGoal second = LayoutGoal::cost;
   bool exhaustive = false;            ///< evaluates every layout that fits
   bool keeps_all = false;             ///< plans: all that were evaluated, not the best alone
   std::optional<Duration> longest{};  ///< iterations that take longer are no plan
   /// Asked now and then; true ends the search with what it has: at least the eight layouts of the
-  /// least bound of GPU time among those that it has looked at.
+  /// least bound of cost among those that it has looked at.
   std::function<bool()> is_stopped{};
 };
 
@@ -58,16 +61,16 @@ struct LayoutSearch {
   std::map<std::string, std::int64_t> pruned;  ///< by reason
   std::int64_t blocks = 0;                     ///< played
   /// Those that no other layout beats in time and the second goal both (of equal ones the least),
-  /// fastest first: with GPU time the best by time, by cost, by utilisation and the cheapest within
-  /// any time are among them; with GPUs the fastest on any number of them. With `keeps_all` all
-  /// that were evaluated, by layout.
+  /// fastest first: with cost the best by time, by cost and the cheapest within any time are among
+  /// them, and with one price the best by utilisation; with GPUs the fastest on any number of them.
+  /// With `keeps_all` all that were evaluated, by layout.
   std::vector<LayoutPlan> plans;
   /// How far the shortest and the thriftiest plan may be above the best, where the search was
   /// stopped; 0: they are the best. nullopt: not known, for it did not look at every point.
   std::optional<double> gap_time = 0, gap_cost = 0;
 };
 
-/// Finds the front of the space. Layouts whose bound is beaten in time and GPU time by one that was
+/// Finds the front of the space. Layouts whose bound is beaten in time and cost by one that was
 /// evaluated are left out: the front is the exhaustive one's. Memory is asked first.
 [[nodiscard]] LayoutSearch search_layouts(const LayoutProblem& problem, const LayoutSpace& space,
                                           const LayoutSearchOptions& options = {});
@@ -85,7 +88,7 @@ void add_intervals(const LayoutProblem& problem, std::vector<LayoutPlan>& plans)
 [[nodiscard]] std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
                                         const std::string& name);
 
-/// Those on the front of `plans`, by time and GPU time.
+/// Those on the front of `plans`, by time and cost.
 [[nodiscard]] std::set<Layout> layouts_on_front(const std::vector<LayoutPlan>& plans);
 
 /// "1,2,8", "4:16" (all of them) or a mix: ascending, each once. Throws Error that names `option`.

@@ -22,17 +22,6 @@ LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
   return space;
 }
 
-/// What a layout takes of each site.
-std::vector<int> gpus_of_sites(const LayoutProblem& problem, const Layout& layout) {
-  const SiteChoice& choice = problem.placings[at(layout.placing)];
-  const int whole = choice.split == SiteSplit::stages ? layout.pipeline : layout.data;
-  const std::vector<int> parts = scenario::evenly(whole, static_cast<int>(choice.sites.size()));
-  std::vector<int> gpus(problem.sites.size());
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    gpus[at(choice.sites[i])] = parts[i] * static_cast<int>(layout.gpus() / whole);
-  return gpus;
-}
-
 }  // namespace
 
 PlanRates plan_rates(const LayoutProblem& problem, LayoutSpace space, RatePlans how, int most) {

@@ -42,6 +42,39 @@ TEST_F(LayoutCommand, GivesTheFrontAndTheBest) {
   EXPECT_EQ(json["gap"]["time"], 0.0);
 }
 
+TEST_F(LayoutCommand, CountsThePriceOfEachDatacenter) {
+  const auto two = [&](const std::string& west, const std::string& east) {
+    return directory_.write(
+        "two.toml",
+        "[model]\npreset = \"gpt-3.6b\"\n[parallel]\nglobal_batch = 64\n[search]\n"
+        "data = [1, 2, 4]\npipeline = \"1:4\"\n[[datacenter]]\nname = \"west\"\n" +
+            west + "\n[[datacenter]]\nname = \"east\"\n" + east +
+            "\n[[link]]\nbetween = [\"west\", \"east\"]\nlatency = \"10ms\"\nbandwidth = "
+            "\"20Gbps\"\n");
+  };
+  scenario_ = two("price = 4", "price = 1");
+  const Outcome found = plan({"--objective", "cost", "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const nlohmann::json json = found.json();
+  EXPECT_EQ(json["dollars_per_gpu_hour"], (nlohmann::json{{"west", 4.0}, {"east", 1.0}}));
+  EXPECT_FALSE(json["best"].contains("utilisation"));
+  for (const auto& each : json["plans"]) {
+    const auto& placed = each["placement"]["datacenters"];
+    const double whole = each["placement"]["split"] == "stages" ? each["pipeline"] : each["data"];
+    const double of_part = each["gpus_used"].get<double>() / whole;
+    EXPECT_DOUBLE_EQ(each["dollars_per_hour"],
+                     of_part * (4 * placed.value("west", 0.0) + placed.value("east", 0.0)));
+  }
+  const auto& cheapest = json["plans"][json["best"]["cost"].get<std::size_t>()];
+  EXPECT_FALSE(cheapest["placement"]["datacenters"].contains("west"));
+  EXPECT_THAT(plan({"--objective", "utilisation"}).err, HasSubstr("different prices"));
+  EXPECT_EQ(plan({"--objective", "utilisation", "--price", "2"}).code, 0);
+  scenario_ = two("price = 4", "");
+  EXPECT_EQ(plan({}).code, 0) << "one price is everybody's";
+  scenario_ = two("price = 4", "price = 0");
+  EXPECT_EQ(plan({"--objective", "cost"}).code, 0);
+}
+
 TEST_F(LayoutCommand, TakesADeadlineThatNothingReaches) {
   const Outcome found = plan({"--iterations", "1", "--deadline", "1e15d", "--json"});
   ASSERT_EQ(found.code, 0) << found.err;

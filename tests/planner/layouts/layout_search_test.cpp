@@ -1,5 +1,8 @@
 #include "planner/layouts/layout_search.hpp"
 
+#include <map>
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,6 +49,7 @@ TEST(SearchLayouts, FindsWhatEveryLayoutEvaluatedGives) {
   std::int64_t pruned = 0;
   for (int i = 0; i < 200; ++i) {
     LayoutProblem problem = i % 4 == 3 ? test::two_sites(24) : test::layout_problem(24);
+    if (i % 8 == 7) problem.sites.back().price = 0.25 * static_cast<double>(random.between(0, 3));
     if (random.uniform() < 0.5) problem.memory = Bytes{random.between(4, 40) * 1'000'000'000};
     const LayoutSpace space = random_space(random);
     LayoutSearchOptions options;
@@ -62,6 +66,26 @@ TEST(SearchLayouts, FindsWhatEveryLayoutEvaluatedGives) {
     pruned += bounded.feasible - bounded.evaluated;
   }
   EXPECT_GT(pruned, 1000);
+}
+
+/// A cheaper site far away: what is cheapest lies there, what is fastest does not.
+TEST(SearchLayouts, CountsEachSitesPrice) {
+  LayoutProblem problem = test::two_sites();
+  problem.placings.push_back({{1}, SiteSplit::stages});
+  problem.sites[1].price = 0.5;
+  LayoutSpace space;
+  space.data = {4};
+  LayoutSearchOptions options;
+  options.exhaustive = options.keeps_all = true;
+  const LayoutSearch search = search_layouts(problem, space, options);
+  std::map<int, double> hourly;
+  for (const LayoutPlan& plan : search.plans) hourly[plan.layout.placing] = plan.priced_gpus;
+  // West alone, two replicas in each, east alone; one stage does not divide.
+  EXPECT_THAT(hourly,
+              ::testing::ElementsAre(std::pair{0, 4.0}, std::pair{2, 3.0}, std::pair{3, 2.0}));
+  const std::set<Layout> front = layouts_on_front(search.plans);
+  ASSERT_EQ(front.size(), 1U);
+  EXPECT_EQ(front.begin()->placing, 3) << "as fast as west, at half the price";
 }
 
 TEST(SearchLayouts, OfEqualLayoutsTakesTheLesser) {
@@ -185,6 +209,7 @@ TEST(LayoutFront, KeepsWhatNoOtherBeats) {
   const auto plan = [](int gpus, int ns) {
     LayoutPlan made;
     made.layout.data = gpus;
+    made.priced_gpus = gpus;
     made.iteration = Duration{ns};
     return made;
   };
@@ -197,8 +222,8 @@ TEST(LayoutFront, KeepsWhatNoOtherBeats) {
   for (const LayoutPlan& each : front.plans())
     times.push_back(static_cast<int>(each.iteration.count()));
   EXPECT_THAT(times, ::testing::ElementsAre(40, 50));
-  EXPECT_TRUE(front.beats(Duration{60}, plan(8, 60).layout));
-  EXPECT_FALSE(front.beats(Duration{39}, plan(64, 39).layout));
+  EXPECT_TRUE(front.beats(Duration{60}, 8, plan(8, 60).layout));
+  EXPECT_FALSE(front.beats(Duration{39}, 64, plan(64, 39).layout));
 }
 
 /// Of 20,000 plans: what none of them beats, which an exhaustive search finds.
@@ -209,6 +234,7 @@ TEST(LayoutsOnFront, AreTheSearchs) {
     LayoutPlan plan;
     plan.layout.data = static_cast<int>(random.between(1, 64));
     plan.layout.placing = i;
+    plan.priced_gpus = plan.layout.data * (i % 3 == 0 ? 0.5 : 1.0);
     plan.iteration = Duration{random.between(1'000, 1'000'000)};
     plans.push_back(plan);
   }
@@ -218,7 +244,7 @@ TEST(LayoutsOnFront, AreTheSearchs) {
     if (!front.contains(plan.layout)) continue;
     for (const LayoutPlan& other : plans)
       ASSERT_TRUE(other.layout == plan.layout || other.iteration > plan.iteration ||
-                  other.gpu_time() > plan.gpu_time());
+                  other.cost() > plan.cost());
   }
 }
 
