@@ -176,6 +176,33 @@ TEST(Operators, TimelinesFoldToBlocksAndUnfoldAgain) {
                    });
 }
 
+/// Other names in another alphabetical order, some of them shared: the same times, op by op.
+TEST(Operators, TheirNamesDecideNothing) {
+  Random random{11};
+  int plans = 0;
+  for (int instance = 0; instance < 60; ++instance) {
+    const Scenario scenario = scenario_with_operators(random);
+    Scenario renamed = scenario;
+    std::vector<Operator> operators = *scenario.operators.all;
+    for (Operator& each : operators) each.name = fmt::format("{:x}", random.between(0, 20));
+    renamed.operators.all = std::make_shared<const std::vector<Operator>>(std::move(operators));
+    for_each_operator_plan(scenario, Arrangement::decoupled,
+                           [&](const Schedule& schedule, const Plan& plan, const Plan& shared) {
+                             const Plan other =
+                                 plan::with_operators(plan, schedule, renamed).or_throw();
+                             const auto spans = [](const Plan& of) {
+                               std::vector<std::pair<Duration, Duration>> all;
+                               for (const OpTime& time : sim::simulate(plan::expand(of)))
+                                 all.emplace_back(time.start, time.end);
+                               return all;
+                             };
+                             EXPECT_EQ(spans(other), spans(shared)) << "instance " << instance;
+                             ++plans;
+                           });
+  }
+  EXPECT_GT(plans, 480);
+}
+
 /// Gives most operators some tasks in each pass; some take no time.
 void add_random_tasks(Scenario& scenario, Random& random) {
   std::vector<Operator> operators = *scenario.operators.all;
