@@ -98,11 +98,6 @@ void check_overlaps(const PipelineOptions& options) {
   if (options.adaptive) refuse("--adaptive", "it selects and plans among schedules of blocks");
   if (!options.changes.empty()) refuse("--change", "iterations under an overlap keep their links");
   if (options.planner.robust) refuse("--robust", "it selects by times of blocks under jitter");
-  if (options.compute.compute == "real" && options.compute.device != "cpu")
-    fail(
-        "--overlap with --compute real and --device {} (operators beside collectives are computed "
-        "on CPUs alone). Use --device cpu.",
-        options.compute.device);
 }
 
 }  // namespace

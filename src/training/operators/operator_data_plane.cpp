@@ -2,23 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 #include "base/error.hpp"
 
 namespace longhaul::training {
-namespace {
-
-std::vector<float> numbers_in(const engine::Payload& payload) {
-  std::vector<float> numbers(payload.bytes.size() / sizeof(float));
-  if (!numbers.empty())
-    std::memcpy(numbers.data(), payload.bytes.data(), numbers.size() * sizeof(float));
-  return numbers;
-}
-
-}  // namespace
 
 OperatorDataPlane::OperatorDataPlane(const Plan& plan, OperatorWork& work,
                                      const std::optional<engine::Fault>& fault)
@@ -40,7 +28,15 @@ engine::Payload OperatorDataPlane::make(OpId send) {
 
 void OperatorDataPlane::keep(OpId send, const engine::Payload& payload) {
   Sent& sent = keeps_by_lane_ ? sent_on_[plan_.op(send).lane] : sent_by_[send];
-  sent.before = std::exchange(sent.last, numbers_in(payload));
+  sent.before = std::exchange(sent.last, numbers_in(send, payload));
+}
+
+OperatorDataPlane::Numbers OperatorDataPlane::numbers_in(OpId message,
+                                                         const engine::Payload& payload) const {
+  const nn::ArrayView view = work_.view_of(message, payload);
+  Numbers numbers(view.count);
+  if (view.count > 0) work_.step_math().copy_out(view, numbers);
+  return numbers;
 }
 
 /// Of the message before it on its lane, or of itself in the iteration before.
@@ -68,7 +64,7 @@ void OperatorDataPlane::deliver(OpId recv, engine::Payload payload) {
 
 void OperatorDataPlane::corrupt(OpId send, engine::FaultKind how, engine::Payload& payload) {
   using engine::FaultKind;
-  Numbers numbers = numbers_in(payload);
+  Numbers numbers = numbers_in(send, payload);
   if (numbers.empty()) return;
   if (how == FaultKind::corrupt) numbers.back() += 1 + std::abs(numbers.back());
   if (how == FaultKind::mislabel) std::ranges::reverse(numbers);
@@ -79,7 +75,8 @@ void OperatorDataPlane::corrupt(OpId send, engine::FaultKind how, engine::Payloa
     const Numbers& other = kept(send, how);
     std::copy_n(other.begin(), std::min(other.size(), numbers.size()), numbers.begin());
   }
-  std::memcpy(payload.bytes.data(), numbers.data(), payload.bytes.size());
+  work_.step_math().copy_in(numbers, work_.view_of(send, payload));
+  work_.step_math().finish();
 }
 
 comm::Exchange OperatorDataPlane::exchange(OpId collective) {

@@ -32,6 +32,7 @@ public:
 private:
   using Numbers = std::vector<float>;
   void keep(OpId send, const engine::Payload& payload);
+  [[nodiscard]] Numbers numbers_in(OpId message, const engine::Payload& payload) const;
   [[nodiscard]] const Numbers& kept(OpId send, engine::FaultKind how);
 
   const Plan& plan_;

@@ -88,15 +88,19 @@ void OperatorWork::begin_iteration(int iteration) {
   math_.finish();
 }
 
-/// What the rank brings, once; its operations that make it have ended.
+/// What the rank brings, once; its operations that make it have ended, so that nothing waits for
+/// the operator that runs now.
 void OperatorWork::begin(CommunicationVector& vector) {
   if (std::exchange(vector.is_begun, true)) return;
   for (const CommunicationId before : work_.communications[vector.id].follows)
-    if (const auto found = vectors_.find(before); found != vectors_.end()) take(found->second);
+    if (const auto found = vectors_.find(before); found != vectors_.end()) {
+      take(found->second);
+      math_.finish();
+    }
   if (vector.moves == MovedNumbers::activations)
     fill_activations(vector);
   else
-    weights_->fill(vector);
+    weights_->fill(vector, step_math_);
 }
 
 void OperatorWork::take(CommunicationVector& vector) {
@@ -107,7 +111,7 @@ void OperatorWork::take(CommunicationVector& vector) {
   if (vector.moves == MovedNumbers::activations)
     take_activations(vector);
   else
-    weights_->take(vector);
+    weights_->take(vector, step_math_);
 }
 
 /// A sum is of what the operation made that it needs; a gather is for the first that needs it.
@@ -117,16 +121,19 @@ void OperatorWork::fill_activations(CommunicationVector& vector) {
   if (each.kind != CollectiveKind::all_gather) {
     const Operation& made = work_.operations[each.needs.back()];
     const OperatorTensors& tensors = chunk(made).tensors(made.place, made.microbatch);
-    return math_.copy((is_forward(made) ? tensors.output : tensors.gradient).view(), numbers);
+    return step_math_.copy((is_forward(made) ? tensors.output : tensors.gradient).view(), numbers);
   }
   const Operation& user = work_.operations[each.needed_by.front()];
   OperatorChunk& operators = chunk(user);
-  if (user.work == BlockKind::D) prepare(user);
+  if (user.work == BlockKind::D) {
+    prepare(user);
+    math_.finish();
+  }
   const nn::ArrayView own = user.work == BlockKind::D
                                 ? operators.gradient_after(user.place, user.microbatch)
                                 : operators.tensors(user.place - 1, user.microbatch).output.view();
   const ShardRange item = vector.item();
-  math_.copy(own, numbers.part(item.first, item.count));
+  step_math_.copy(own, numbers.part(item.first, item.count));
 }
 
 void OperatorWork::take_activations(const CommunicationVector& vector) {
@@ -236,10 +243,17 @@ engine::Payload OperatorWork::make(OpId send) {
     return steps_.make(send);
   }
   const TensorKey key = tensor_key(op);
-  if (op.piece == 0)
+  if (op.piece == 0) {
     tensors_.put(key, key.gradient ? chunks_.at(key.chunk)->gradient(key.microbatch)
                                    : output_of(key.chunk, key.microbatch));
+    math_.finish();
+  }
   return tensors_.piece_of(key, op.piece, op.pieces);
+}
+
+nn::ArrayView OperatorWork::view_of(OpId message, const engine::Payload& payload) const {
+  const NumberType type = is_step(lowered_.op(message)) ? NumberType::f32 : tensors_.type();
+  return {payload.bytes.data(), payload.bytes.size() / bytes_of(type), type};
 }
 
 engine::Payload OperatorWork::room(OpId recv) {

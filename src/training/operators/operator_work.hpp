@@ -44,6 +44,10 @@ public:
   [[nodiscard]] engine::Payload make(OpId send);
   [[nodiscard]] engine::Payload room(OpId recv);
   void deliver(OpId recv, engine::Payload payload);
+  /// The numbers of a message that this rank sends or receives.
+  [[nodiscard]] nn::ArrayView view_of(OpId message, const engine::Payload& payload) const;
+  /// The arithmetic of messages.
+  [[nodiscard]] nn::TensorOps& step_math() const { return step_math_; }
 
 private:
   using Communications = std::vector<CommunicationVector*>;

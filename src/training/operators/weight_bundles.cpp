@@ -172,7 +172,8 @@ void WeightBundles::set_masters(const TrainingModel& model) {
   std::map<std::string, std::size_t> firsts;
   for (const nn::Parameter& each : whole.parameters())
     firsts[each.name] =
-        static_cast<std::size_t>(each.weights.data - whole.all_weights().data) / sizeof(float);
+        static_cast<std::size_t>(each.weights.data - whole.all_weights().data) /
+        bytes_of(each.weights.type);
   for (const WeightBundle& bundle : bundles_) note_held(bundle, firsts);
   std::size_t first = 0;
   for (const ShardRange& each : held_) {
@@ -229,32 +230,33 @@ nn::ArrayView WeightBundles::gradient_of(OperationId id) {
   return local_.at({operation.chunk, operation.place}).view();
 }
 
-void WeightBundles::sum(const std::vector<Source>& sources, nn::ArrayView to) const {
-  math_.zero(to);
+void WeightBundles::sum(nn::TensorOps& math, const std::vector<Source>& sources,
+                        nn::ArrayView to) {
+  math.zero(to);
   for (const Source& each : sources) {
     const nn::ArrayView from = (each.from != nullptr ? each.from->numbers.view() : each.local)
                                    .part(each.first, each.count);
     const nn::ArrayView part = to.part(each.to, each.count);
-    math_.add(part, from, part);
+    math.add(part, from, part);
   }
 }
 
-void WeightBundles::fill(CommunicationVector& vector) {
+void WeightBundles::fill(CommunicationVector& vector, nn::TensorOps& math) const {
   const ShardRange item = vector.item();
   const nn::ArrayView own = vector.numbers.view().part(item.first, item.count);
   if (vector.moves == MovedNumbers::sums) {
     const CommunicationVector& scattered =
         vectors_.at(work_.communications[vector.id].follows.front());
-    math_.copy(scattered.numbers.view().part(item.first, item.count), own);
+    math.copy(scattered.numbers.view().part(item.first, item.count), own);
   }
   std::size_t first = 0;
   for (std::size_t b = 0; b < bundles_.size(); ++b) {
     const WeightBundle& bundle = bundles_[b];
     if (bundle.chunk != chunk_of(vector)) continue;
     if (vector.moves == MovedNumbers::shards)
-      sum(terms_[b], vector.numbers.view().part(first, bundle.held.count));
+      sum(math, terms_[b], vector.numbers.view().part(first, bundle.held.count));
     if (vector.moves == MovedNumbers::weights && bundle.places == vector.places)
-      math_.copy(masters_.view().part(bundle.first, bundle.held.count), own);
+      math.copy(masters_.view().part(bundle.first, bundle.held.count), own);
     first += bundle.held.count;
   }
 }
@@ -271,7 +273,7 @@ void WeightBundles::place_weights(ChunkId chunk, const std::vector<int>& places,
 
 /// A second copy of the weights, that ranks of a node hold together, begins with what was gathered
 /// from all.
-void WeightBundles::take(const CommunicationVector& vector) {
+void WeightBundles::take(const CommunicationVector& vector, nn::TensorOps& math) {
   if (vector.moves != MovedNumbers::weights) return;
   place_weights(chunk_of(vector), vector.places, vector.numbers.view());
   if (work_.communications[vector.id].members == collective::Members::node) return;
@@ -281,7 +283,7 @@ void WeightBundles::take(const CommunicationVector& vector) {
         work_.communications[id].members != collective::Members::node)
       continue;
     const ShardRange item = other.item();
-    math_.copy(vector.numbers.view().part(item.first, item.count),
+    math.copy(vector.numbers.view().part(item.first, item.count),
                other.numbers.view().part(item.first, item.count));
     other.is_begun = true;
   }
@@ -289,7 +291,7 @@ void WeightBundles::take(const CommunicationVector& vector) {
 
 void WeightBundles::end_iteration() {
   for (std::size_t b = 0; b < bundles_.size(); ++b)
-    sum(final_terms_[b], gradients_.view().part(bundles_[b].first, bundles_[b].held.count));
+    sum(math_, final_terms_[b], gradients_.view().part(bundles_[b].first, bundles_[b].held.count));
 }
 
 void WeightBundles::perturb() {

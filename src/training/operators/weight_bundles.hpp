@@ -37,10 +37,11 @@ public:
   void begin_iteration();
   /// Where an operation adds the gradients of its operator's weights.
   [[nodiscard]] nn::ArrayView gradient_of(collective::OperationId id);
-  /// Fills in what the rank brings.
-  void fill(CommunicationVector& vector);
-  /// Puts gathered weights where operators find them.
-  void take(const CommunicationVector& vector);
+  /// Fills in what the rank brings, by the arithmetic of the collectives.
+  void fill(CommunicationVector& vector, nn::TensorOps& math) const;
+  /// Puts gathered weights where operators find them, and where a second gather begins, which is
+  /// `math`'s.
+  void take(const CommunicationVector& vector, nn::TensorOps& math);
   /// After the last message: sums up what is held.
   void end_iteration();
   /// `step` counts from 1.
@@ -75,7 +76,7 @@ private:
   void note_held(const WeightBundle& bundle, const std::map<std::string, std::size_t>& firsts);
   [[nodiscard]] bool is_scattered(const CommunicationVector& vector) const;
   [[nodiscard]] const CommunicationVector& final_of(const CommunicationVector& vector) const;
-  void sum(const std::vector<Source>& sources, nn::ArrayView to) const;
+  static void sum(nn::TensorOps& math, const std::vector<Source>& sources, nn::ArrayView to);
   void place_weights(ChunkId chunk, const std::vector<int>& places, nn::ArrayView numbers);
   [[nodiscard]] ChunkId chunk_of(const CommunicationVector& vector) const {
     return work_.communications[vector.id].chunk;
