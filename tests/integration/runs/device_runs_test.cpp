@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "integration/runs/bench_pipeline_fixture.hpp"
+#include "integration/runs/two_by_two.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -61,6 +62,53 @@ TEST_F(DeviceRuns, ADeadPeerEndsTheRun) {
     EXPECT_NE(run_over(transport, {"--fault", "kill@1:4"}), 0);
     EXPECT_THAT(output(), HasSubstr("the run ends: rank 1 is gone")) << transport;
     EXPECT_LT(seconds_, 30);
+  }
+}
+
+/// Real operators on one GPU that threads share: what came late on a stream would be a wrong
+/// number.
+class RealOverlapsOnDevice : public DeviceRuns {
+protected:
+  RealOverlapsOnDevice() {
+    write_scenario(kTwoByTwo);
+    give_gpus("1");
+    setenv("LONGHAUL_ON_HOST_DELAYS", "5", 1);
+  }
+  ~RealOverlapsOnDevice() override { unsetenv("LONGHAUL_ON_HOST_DELAYS"); }
+  int run_real(const char* schedule, const char* overlaps, std::vector<std::string> options) {
+    options.insert(options.begin(), {"--compute", "real", "--device", "cuda", "--schedule",
+                                     schedule, "--overlap", overlaps, "--ranks-per-process", "4"});
+    return run(1, std::move(options));
+  }
+};
+
+TEST_F(RealOverlapsOnDevice, ComputeWhatOneRankComputes) {
+  ASSERT_EQ(run_real("gpipe", "serial,ddp,zero1,zero3,fsdp2,megatron,zeropp", {"--out", out()}), 0)
+      << output();
+  EXPECT_THAT(output(), HasSubstr("held against one rank (0.01 is allowed)"));
+  for (const nlohmann::json& row : record()["schedules"]) {
+    EXPECT_EQ(row["check"], "ok") << row["schedule"];
+    EXPECT_EQ(row["real"]["iterations_checked"], 3) << row["schedule"];
+  }
+}
+
+TEST_F(RealOverlapsOnDevice, HandOnWhatStagesSendEachOther) {
+  EXPECT_EQ(run_real("1f1b,zb-h1", "serial,ddp",
+                     {"--set", "parallel.stages=2", "--set", "parallel.replicas=1", "--set",
+                      "parallel.shard=1", "--set", "parallel.gradient_sync=all-reduce"}),
+            0)
+      << output();
+}
+
+TEST_F(RealOverlapsOnDevice, ShowWhatIsHurt) {
+  for (const char* fault : {"swap@1:0:1", "corrupt@1:0:1"}) {
+    EXPECT_EQ(run_real("gpipe", "zero3",
+                       {"--fault", fault, "--set", "parallel.tensor=1", "--set",
+                        "parallel.replicas=4", "--set", "parallel.shard=4"}),
+              1)
+        << fault << '\n'
+        << output();
+    EXPECT_THAT(output(), HasSubstr("wrong tensor")) << fault;
   }
 }
 

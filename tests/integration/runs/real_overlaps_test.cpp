@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "integration/runs/bench_pipeline_fixture.hpp"
+#include "integration/runs/two_by_two.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -10,38 +11,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-
-/// Two tensor ranks, two replicas that hold the weights together.
-constexpr const char* kTwoByTwo = R"([scenario]
-name = "two-by-two"
-[model]
-layers = 4
-hidden = 16
-intermediate = 24
-heads = 4
-kv_heads = 2
-vocabulary = 16
-sequence_length = 8
-achieved_flops = 1e9
-memory_bandwidth = "1GB/s"
-[parallel]
-stages = 1
-microbatches = 2
-replicas = 2
-tensor = 2
-shard = 2
-sequence_parallel = true
-gradient_sync = "zero3"
-[[datacenter]]
-name = "local"
-[[node]]
-datacenter = "local"
-gpus = 4
-device = "1GB/s"
-[run]
-iterations = 2
-warmup = 1
-)";
 
 class RealOverlapRuns : public BenchPipeline {
 protected:
@@ -158,7 +127,6 @@ TEST_F(RealOverlapRuns, RefuseWhatTheyCannotCompute) {
     const char* says;
   };
   const std::vector<Case> cases{
-      {"zero3", {"--device", "cuda"}, "computed on CPUs alone"},
       {"serial,centauri-rules", {}, "the rules cut operators and collectives"},
       {"zero3", {"--set", "model.kv_heads=1"}, "does not divide 1 key and value heads"},
       {"serial", {"--set", "model.memory_bandwidth=900TB/s"}, "takes no time backward"},
