@@ -97,7 +97,7 @@ Outcome Runner::run(const Grid& grid, const std::function<void()>& kernel) {
   for (unsigned z = 0; z < grid.blocks.z; ++z)
     for (unsigned y = 0; y < grid.blocks.y; ++y)
       for (unsigned x = 0; x < grid.blocks.x && outcome_ == Outcome::fine; ++x) {
-        blockIdx = {x, y, z};
+        blockIdx = {descending_ ? grid.blocks.x - 1 - x : x, y, z};
         shared_.assign(grid.shared_bytes, std::byte{0xff});  // NaN
         run_block();
       }

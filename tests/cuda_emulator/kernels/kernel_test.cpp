@@ -46,6 +46,22 @@ TEST(Kernels, SumsWithShufflesBarriersAndAtomics) {
     }
 }
 
+__global__ void take_tickets(float* next, float* tickets) {
+  tickets[blockIdx.x] = atomicAdd(next, 1.0F);
+}
+
+TEST(Kernels, BlocksComeInTheOtherOrderInTheNextLaunch) {
+  const longhaul::testing::StreamOf stream;
+  std::vector<std::vector<float>> tickets;
+  for (int launch = 0; launch < 2; ++launch) {
+    const Buffer next{{0.0F}}, taken{std::vector<float>(3)};
+    longhaul::testing::run(stream.get(), 3, 1, take_tickets, next.get(), taken.get());
+    ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+    tickets.push_back(taken.read());
+  }
+  EXPECT_EQ(tickets[0], (std::vector<float>{tickets[1].rbegin(), tickets[1].rend()}));
+}
+
 __global__ void all_shuffles(int* out) {
   const int lane = static_cast<int>(threadIdx.x);
   out[lane] = __shfl_sync(kAll, lane, 5);

@@ -19,9 +19,9 @@ struct Grid {
 /// How a block ended. Anything but `fine` is said on standard error, with block, thread and place.
 enum class Outcome : std::uint8_t { fine, divergent, illegal_address, trapped };
 
-/// Threads of a block begin in ascending order in every other launch of a process and in descending
-/// order in the others (LONGHAUL_ON_HOST_THREADS=ascending or descending: always so): what lacks a
-/// barrier differs between them.
+/// Blocks, and the threads of each, begin in ascending order in every other launch of a process and
+/// in descending order in the others (LONGHAUL_ON_HOST_THREADS=ascending or descending: always so):
+/// what lacks a barrier, or counts on the order of blocks, differs between them.
 [[nodiscard]] Outcome run_blocks(const Grid& grid, const std::function<void()>& kernel);
 
 /// For threads of a running block.
