@@ -6,6 +6,7 @@
 #include "cuda/accelerator.hpp"
 #include "cuda/device_clock.hpp"
 #include "device/cuda/cuda_devices.hpp"
+#include "device/cuda/cuda_gradient.hpp"
 #include "device/cuda/cuda_synthetic_data_plane.hpp"
 #include "nn/cuda/cuda_tensor_ops.hpp"
 
@@ -45,6 +46,12 @@ std::unique_ptr<engine::DataPlane> make_cuda_data_plane(int index, const Plan& p
                                                         std::uint64_t seed, Bytes largest) {
   require(index);
   return std::make_unique<CudaSyntheticDataPlane>(index, plan, self, seed, largest);
+}
+
+std::unique_ptr<DeviceGradient> make_cuda_gradient(int index, std::int64_t count,
+                                                   std::int64_t room) {
+  require(index);
+  return std::make_unique<CudaGradient>(index, count, room);
 }
 
 AcceleratorClock accelerator_clock(int index) {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/units.hpp"
+#include "device/device_gradient.hpp"
 #include "engine/device.hpp"
 #include "engine/payloads/data_plane.hpp"
 #include "nn/tensor_ops.hpp"
@@ -21,6 +22,10 @@ namespace longhaul::device {
 [[nodiscard]] std::unique_ptr<engine::DataPlane> make_cuda_data_plane(int index, const Plan& plan,
                                                                       Rank self, std::uint64_t seed,
                                                                       Bytes largest);
+
+/// A gradient of `count` numbers on device `index`, of which selections may take up to `room`.
+[[nodiscard]] std::unique_ptr<DeviceGradient> make_cuda_gradient(int index, std::int64_t count,
+                                                                 std::int64_t room);
 
 /// How well a device's stamps are known on this host's clock.
 struct AcceleratorClock {

@@ -18,6 +18,11 @@ std::unique_ptr<engine::DataPlane> make_cuda_data_plane(int /*index*/, const Pla
   cuda::refuse_without_cuda();
 }
 
+std::unique_ptr<DeviceGradient> make_cuda_gradient(int /*index*/, std::int64_t /*count*/,
+                                                   std::int64_t /*room*/) {
+  cuda::refuse_without_cuda();
+}
+
 AcceleratorClock accelerator_clock(int /*index*/) { cuda::refuse_without_cuda(); }
 
 }  // namespace longhaul::device
