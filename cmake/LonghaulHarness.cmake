@@ -46,9 +46,12 @@ endif()
 if(LONGHAUL_WITH_MPI)
   # Layers alone, on one device.
   longhaul_harness_part(layers USES longhaul_harness_environment longhaul_nn longhaul_report)
+  # The cost of compression on a device.
+  longhaul_harness_part(compress_device USES longhaul_harness_compress_cost longhaul_harness_layers
+                                             longhaul_device)
   set(harness ${CMAKE_SOURCE_DIR}/src/harness)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${harness}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/harness/(bench_scenarios|compress_cost|environment|layers|tcp|trace_cost)/")
+  list(FILTER sources EXCLUDE REGEX "/harness/(bench_scenarios|compress_cost|compress_device|environment|layers|tcp|trace_cost)/")
   set(include_root ${CMAKE_BINARY_DIR}/include/harness)
   file(MAKE_DIRECTORY ${include_root})
   file(CREATE_LINK ${harness} ${include_root}/harness SYMBOLIC)

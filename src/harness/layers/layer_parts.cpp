@@ -82,6 +82,11 @@ public:
     return each(
         [&](MicrobatchId m) { outputs_.push_back(chunk_.backward(m, {}, take(inputs_, m))); });
   }
+  /// Forgets what forward() has left.
+  void drop() {
+    for (MicrobatchId microbatch{}; microbatch < kMicrobatches; ++microbatch)
+      chunk_.drop(microbatch);
+  }
   void expect_results(const char* what) {
     for (const nn::Buffer& output : outputs_) expect_numbers(math_, output.view(), what);
   }
@@ -208,6 +213,33 @@ std::vector<LayerPart> time_blocks(nn::TensorOps& math, nn::DeviceMemory& memory
     static_cast<void>(rounds.backward());
   }
   return {f, d, w, b, r};
+}
+
+std::vector<std::vector<double>> time_forward_beside(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                                     const nn::ModelShape& shape,
+                                                     const TimingOptions& options,
+                                                     const std::vector<Beside>& beside) {
+  Rounds rounds{math, memory, shape, nn::Recompute::off};
+  const auto forward = [&] {
+    const double seconds = rounds.forward();
+    rounds.drop();
+    return seconds;
+  };
+  static_cast<void>(forward());  // algorithms are chosen
+  rounds.expect_results("outputs");
+  constexpr double kMostRounds = 1000;
+  const double round = kMicrobatches * forward();
+  const auto count =
+      static_cast<int>(std::clamp(std::ceil(options.batch_seconds / round), 1.0, kMostRounds));
+  std::vector<std::vector<double>> seconds(beside.size());
+  for (int sample = 0; sample < options.samples; ++sample)
+    for (std::size_t which = 0; which < beside.size(); ++which)
+      beside[which]([&] {
+        double sum = 0;
+        for (int i = 0; i < count; ++i) sum += forward();
+        seconds[which].push_back(sum / count);
+      });
+  return seconds;
 }
 
 }  // namespace longhaul::harness

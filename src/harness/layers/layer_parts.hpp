@@ -57,6 +57,16 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
 [[nodiscard]] std::vector<LayerPart> time_blocks(nn::TensorOps& math, nn::DeviceMemory& memory,
                                                  const nn::ModelShape& shape, int samples);
 
+/// Other work that goes on while something is measured: begins, calls that, and ends.
+using Beside = std::function<void(const std::function<void()>& measured)>;
+
+/// Seconds of F of one decoder layer beside each of these, in turn, so that a change of the
+/// device's clock meets all of them: options.samples of each, each the mean of as many microbatches
+/// as take options.batch_seconds. Throws as time_blocks does.
+[[nodiscard]] std::vector<std::vector<double>> time_forward_beside(
+    nn::TensorOps& math, nn::DeviceMemory& memory, const nn::ModelShape& shape,
+    const TimingOptions& options, const std::vector<Beside>& beside);
+
 /// A large copy, then a large product: what the device can do at most. `size` of the product's
 /// sides; `copied` numbers.
 [[nodiscard]] std::vector<LayerPart> time_references(nn::TensorOps& math, nn::DeviceMemory& memory,

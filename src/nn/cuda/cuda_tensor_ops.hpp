@@ -21,6 +21,7 @@ enum class AttentionChoice : std::uint8_t { best, own };
 struct CudaTensorOpsOptions {
   GemmChoice gemm = GemmChoice::timed;
   AttentionChoice attention = AttentionChoice::best;
+  cuda::Urgency urgency = cuda::Urgency::normal;  ///< of the stream
   /// Blocks of our own attention; small ones for tests.
   int most_queries = OwnAttention::kMostQueries;
 };

@@ -11,6 +11,8 @@ namespace longhaul::nn {
 
 /// bf16 on device `index`; throws Error where there is none.
 [[nodiscard]] std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index);
+/// The same, on a stream whose kernels go before those that wait in other streams of the device.
+[[nodiscard]] std::unique_ptr<TensorOps> make_urgent_cuda_tensor_ops(int index);
 /// Text for records on how `math` computes: "attention: cuDNN 9.19.0". Empty for a CPU.
 [[nodiscard]] std::string accelerator_notes(const TensorOps& math);
 
