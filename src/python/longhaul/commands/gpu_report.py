@@ -9,9 +9,11 @@ import pathlib
 import sys
 
 
-def record_of(folder):
+def record_of(path):
+    """Of a folder, or of a file whose name says so; None where there is none."""
     try:
-        return json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        file = path if path.suffix == ".json" else path / "record.json"
+        return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
@@ -82,6 +84,39 @@ def memory_row(out):
     reached = sum(share >= 0.8 for share in shares.values())
     return row(goal, f"{reached} of {len(shares)}; least: {least}, {100 * shares[least]:.0f}%",
                reached == len(shares))
+
+
+def compress_rows(out):
+    """StellaTrain's compression on the device, and copies beside a layer."""
+    record = record_of(out / "compress.json") or {}
+    kernels = {kernel["name"]: kernel for kernel in record.get("kernels", ())}
+    rows = []
+    for name in ("threshold of blocks of 16", "threshold of blocks of 16, residual apart"):
+        goal = f"{name}: 80% of the copy bandwidth"
+        if name in kernels:
+            share = 100 * kernels[name]["share_of_copy"]
+            got = f"{kernels[name]['bytes_per_second'] / 1e9:.0f} GB/s, {share:.0f}%"
+            rows.append(row(goal, got, share >= 80))
+        else:
+            rows.append(row(goal, "-", None))
+    faster = record.get("blocks_faster_percent", {})
+    for where, what in (("in_gradient", "blocks"), ("apart", "blocks, residual apart")):
+        goal = f"threshold of {what}: 16% faster than of single numbers (StellaTrain 5.3)"
+        rows.append(row(goal, f"{faster[where]:+.1f}%", faster[where] >= 16) if where in faster
+                    else row(goal, "-", None))
+    goal = "copies through pinned memory are hidden: at most 3% more for F of a layer"
+    copies = [one for one in record.get("beside", ())
+              if one["name"] == "beside copies to and from pinned memory"]
+    return rows + ([row(goal, f"{one['added_percent']:+.2f}%", one["added_percent"] <= 3)
+                    for one in copies] or [row(goal, "-", None)])
+
+
+def beside_rows(out):
+    """What goes on beside F of a layer, and what each gradient of it takes from the blocks."""
+    record = record_of(out / "compress.json") or {}
+    return [(one["name"], one["n"], f"{1e3 * one['median_s']:.3f}", f"{one['added_percent']:+.2f}",
+             f"{one['gradients_per_second']:.1f}", f"{1e3 * one['block_s_per_gradient']:.3f}")
+            for one in record.get("beside", ())]
 
 
 def pipeline_rows(out):
@@ -155,12 +190,16 @@ def main(out):
     print("# Measured on a GPU\n")
     if (out / "device.csv").is_file():
         print("```\n" + (out / "device.csv").read_text(encoding="utf-8").strip() + "\n```\n")
-    rows = link_rows(out) + layer_rows(out) + torch_rows(out) + pipeline_rows(out) + real_rows(out)
+    rows = link_rows(out) + layer_rows(out) + torch_rows(out) + compress_rows(out)
+    rows += pipeline_rows(out) + real_rows(out)
     rows += profiled_rows(out)
     print(table(("goal", "measured", "verdict"), rows) + "\n")
     if prefill := prefill_rows(out):
         print(table(("prompt's tokens", "F of a layer of M8, us", "TFLOP/s", "p99 over p50"),
                     prefill) + "\n")
+    if beside := beside_rows(out):
+        print(table(("F of a layer", "n", "median, ms", "added, %", "gradients/s",
+                     "block time for each, ms"), beside) + "\n")
     print(table(("step", "state", "s", "command"),
                 [(name, state, seconds, f"`{command}`") for name, state, seconds, command in steps]))
     missing = [f"- {name}: {state}" for name, state, *_ in steps if state != "ok"]
