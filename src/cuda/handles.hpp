@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/check.hpp"
+#include "cuda/urgency.hpp"
 
 /// One move-only owner for each kind of CUDA handle. They belong to the device that is current
 /// when they are made, and are used by threads that have chosen it (use_device).
@@ -65,8 +66,6 @@ public:
 private:
   Owner<cudaEvent_t, nullptr, cudaEventDestroy> event_;
 };
-
-enum class Urgency : bool { normal, high };
 
 /// Work in order. It does not wait for the legacy default stream.
 class Stream {

@@ -16,18 +16,9 @@ namespace longhaul::nn {
 namespace {
 
 /// Chooses the device of this thread, before any handle of CUDA is made.
-cuda::Urgency urgency_on(int device, cuda::Urgency urgency) {
+cuda::Urgency urgent_on(int device, cuda::Urgency urgency) {
   cuda::use_device(device);
   return urgency;
-}
-
-void require(int index) {
-  const std::string why = cuda::why_no_accelerator();
-  if (!why.empty())
-    fail("no CUDA device (there is none: {}). Use --device cpu, or start where there is one.", why);
-  const std::size_t count = cuda::accelerators().size();
-  if (index < 0 || to_size(index) >= count)
-    fail("no CUDA device {} (there are {}, counted from 0). Choose one of these.", index, count);
 }
 
 constexpr std::size_t kPieceNumbers = Staging::kPieceBytes / sizeof(float);
@@ -42,7 +33,8 @@ void each_piece(std::size_t count, F&& f) {
 }  // namespace
 
 CudaTensorOps::CudaTensorOps(int device, const CudaTensorOpsOptions& options)
-    : stream_{urgency_on(device, options.urgency)},
+    : device_{device},
+      stream_{urgent_on(device, options.urgency)},
       pool_{device, stream_.get()},
       staging_{stream_.get()},
       gemms_{device, stream_.get(), pool_, options.gemm},
@@ -220,16 +212,14 @@ void CudaTensorOps::adamw(const AdamW& options, ArrayView gradient, ArrayView me
 
 namespace longhaul::nn {
 
-std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index) {
-  require(index);
-  return std::make_unique<CudaTensorOps>(index);
-}
-
-std::unique_ptr<TensorOps> make_urgent_cuda_tensor_ops(int index) {
-  require(index);
-  CudaTensorOpsOptions options;
-  options.urgency = cuda::Urgency::high;
-  return std::make_unique<CudaTensorOps>(index, options);
+std::unique_ptr<TensorOps> make_cuda_tensor_ops(int index, cuda::Urgency urgency) {
+  const std::string why = cuda::why_no_accelerator();
+  if (!why.empty())
+    fail("no CUDA device (there is none: {}). Use --device cpu, or start where there is one.", why);
+  const std::size_t count = cuda::accelerators().size();
+  if (index < 0 || to_size(index) >= count)
+    fail("no CUDA device {} (there are {}, counted from 0). Choose one of these.", index, count);
+  return std::make_unique<CudaTensorOps>(index, CudaTensorOpsOptions{.urgency = urgency});
 }
 
 std::string accelerator_notes(const TensorOps& math) {

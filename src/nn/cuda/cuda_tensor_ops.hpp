@@ -21,7 +21,7 @@ enum class AttentionChoice : std::uint8_t { best, own };
 struct CudaTensorOpsOptions {
   GemmChoice gemm = GemmChoice::timed;
   AttentionChoice attention = AttentionChoice::best;
-  cuda::Urgency urgency = cuda::Urgency::normal;  ///< of the stream
+  cuda::Urgency urgency = cuda::Urgency::normal;  ///< of its stream
   /// Blocks of our own attention; small ones for tests.
   int most_queries = OwnAttention::kMostQueries;
 };
@@ -36,6 +36,7 @@ public:
   explicit CudaTensorOps(int device, const CudaTensorOpsOptions& options = {});
   ~CudaTensorOps() override;
 
+  [[nodiscard]] int device() const { return device_; }
   /// All work is given to this one; wait for events here to order it after other streams.
   [[nodiscard]] cudaStream_t stream() const { return stream_.get(); }
   /// "cuDNN 9.19", or "own (why)".
@@ -81,6 +82,7 @@ private:
   /// Cosine and sine of each position and pair: exact, and made once for a length, head and theta.
   [[nodiscard]] ArrayView turns(const AttentionShape& shape, float theta);
 
+  int device_;
   cuda::Stream stream_;
   StreamMemoryPool pool_;
   Staging staging_;

@@ -24,6 +24,8 @@ void expect_type(ArrayView view, NumberType type);
 // elementwise.cu
 void convert(cudaStream_t stream, ArrayView from, ArrayView to);
 void add(cudaStream_t stream, ArrayView a, ArrayView b, ArrayView sum);
+/// The same sum by so many blocks and no more: the multiprocessors that a collective's sum takes.
+void add_on_few(cudaStream_t stream, unsigned blocks, ArrayView a, ArrayView b, ArrayView sum);
 void fill_random(cudaStream_t stream, std::uint64_t seed, float bound, ArrayView what);
 
 // norm.cu
