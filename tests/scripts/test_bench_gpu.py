@@ -35,6 +35,17 @@ RECORDS = {
         {"schedule": "1f1b", "difference_percent": 0.5, "check": "ok"},
         {"schedule": "zbv", "difference_percent": 3.5, "check": "ok"}]},
 }
+# Of bench_layers with other options.
+BESIDE = {"overlap_toml": "[overlap]\nslowdown = {node = 1.250}\n", "beside": [
+    {"name": name, "side": side and {"name": side, "slowdown": other},
+     "parts": {part: {"slowdown": slower} for part in ("F", "B", "F+B")}}
+    for name, side, other, slower in (
+        ("alone", None, None, None), ("prefill in order, in the gaps", "prefill", 1.01, 1.002),
+        ("prefill, lower priority", "prefill", None, 1.4), ("copy", "copy", 2.0, 1.25))]}
+LOAD = {"parts": [
+    {"group": "load", "name": name, "flops": 0, "bytes": 2e9, "median_s": seconds,
+     "samples_s": [seconds] * 9 + [2 * seconds]}
+    for name, seconds in (("weights from pinned memory", 0.04), ("from ordinary memory", 0.2))]}
 PROGRAMS = [*RECORDS, "bench_collectives", "bench_profile", "cuda_tensor_ops_test", "cuda_device_test",
             "cuda_device_error_test", "device_transport_test"]
 
@@ -70,9 +81,17 @@ exec {sys.executable} "$@"
         for name in PROGRAMS:
             record = json.dumps(RECORDS.get(name, {}))
             write_program(self.bin / name, f"""
-while (($#)); do if [[ $1 == --out ]]; then out=$2; fi; shift; done
-if [[ ${{out:-}} == *.json ]]; then echo '{record}' >"$out"
-elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.json"; fi
+record='{record}'
+while (($#)); do
+  case $1 in
+    --out) out=$2 ;;
+    --beside) record='{json.dumps(BESIDE)}' ;;
+    --load-parameters) record='{json.dumps(LOAD)}' ;;
+  esac
+  shift
+done
+if [[ ${{out:-}} == *.json ]]; then printf '%s' "$record" >"$out"
+elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; printf '%s' "$record" >"$out/record.json"; fi
 """)
 
     def test_without_a_gpu_all_is_listed_and_nothing_fails(self):
@@ -119,6 +138,14 @@ elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; echo '{record}' >"$out/record.js
                      "B 20.00 against 21.00 (compiled, 2.11) | holds",
                      "B 20.00 against 19.00 (compiled, 2.11) | MISSED",
                      "| torch-m8 | not run: torch_layer: no PyTorch here |",
+                     "prefill in stages and passes equals the reference on the CPU | ok | holds",
+                     "| prefill in order, in the gaps | 1.002 | 1.002 | 1.002 | 1.010 | "
+                     "no contention (Atlas 5.1) |",
+                     "| prefill, lower priority | 1.400 | 1.400 | 1.400 | - | contention",
+                     "| copy | 1.250 | 1.250 | 1.250 | 2.000 | - |",
+                     "```toml\n[overlap]\nslowdown = {node = 1.250}\n```",
+                     "| weights from pinned memory | 2 | 40.0 | 50.0 | 2.000 | at least 100 ms",
+                     "| from ordinary memory | 2 | 200.0 | 10.0 | 2.000 | - |",
                      "- test-device: FAILED: exit code 3\n- torch-m8: not run",
                      "- profile: not run",
                      "| test-device | FAILED: exit code 3 |",

@@ -104,8 +104,10 @@ struct LayerReport {
   nn::ModelShape shape;
   std::string device, notes;
   std::vector<LayerPart> parts;
-  double most_flops = 0, most_bytes = 0;  ///< a second, of the references
+  double most_flops = 0, most_bytes = 0;  ///< a second, of the references; 0: without these
 };
+
+[[nodiscard]] nlohmann::ordered_json json_of_shape(const nn::ModelShape& shape);
 
 [[nodiscard]] std::string layer_table(const LayerReport& report);
 [[nodiscard]] nlohmann::ordered_json layer_record(const LayerReport& report,

@@ -23,7 +23,7 @@ std::string layer_table(const LayerReport& report) {
       return value > 0 ? fmt::format("{:.4g}", value / unit) : std::string{};
     };
     const auto share = [](double value, double most) {
-      return value > 0 ? fmt::format("{:.0f}%", 100 * value / most) : std::string{};
+      return value > 0 && most > 0 ? fmt::format("{:.0f}%", 100 * value / most) : std::string{};
     };
     table.add_row({part.group == "block" ? "layer, " + part.name : part.name,
                    std::to_string(times.n), fmt::format("{:.4g} ms", 1e3 * times.median),
@@ -33,18 +33,23 @@ std::string layer_table(const LayerReport& report) {
   return table.text();
 }
 
+nlohmann::ordered_json json_of_shape(const nn::ModelShape& shape) {
+  return {{"tokens", shape.tokens()},   {"hidden", shape.hidden},
+          {"heads", shape.heads},       {"intermediate", shape.intermediate},
+          {"kv_heads", shape.kv_heads}, {"vocabulary", shape.vocabulary}};
+}
+
 nlohmann::ordered_json layer_record(const LayerReport& report, const std::string& command_line) {
   nlohmann::ordered_json record = report::record_header(
       {.benchmark = "bench_layers", .numbers = "measured", .command_line = command_line});
   record["check"] = "ok";  // what is wrong ends the run
   record["environment"] = local_environment(command_line);
   record["device"] = {{"name", report.device}, {"notes", report.notes}};
-  const nn::ModelShape& shape = report.shape;
-  record["shape"] = {{"tokens", shape.tokens()},   {"hidden", shape.hidden},
-                     {"heads", shape.heads},       {"intermediate", shape.intermediate},
-                     {"kv_heads", shape.kv_heads}, {"vocabulary", shape.vocabulary}};
-  record["product_flops_per_second"] = report.most_flops;
-  record["copy_bytes_per_second"] = report.most_bytes;
+  record["shape"] = json_of_shape(report.shape);
+  if (report.most_flops > 0) {
+    record["product_flops_per_second"] = report.most_flops;
+    record["copy_bytes_per_second"] = report.most_bytes;
+  }
   for (const LayerPart& part : report.parts) {
     const SampleSummary times = summarize(part.seconds);
     record["parts"].push_back({{"group", part.group},

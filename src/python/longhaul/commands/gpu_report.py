@@ -111,7 +111,7 @@ def compress_rows(out):
                     for one in copies] or [row(goal, "-", None)])
 
 
-def beside_rows(out):
+def compress_beside_rows(out):
     """What goes on beside F of a layer, and what each gradient of it takes from the blocks."""
     record = record_of(out / "compress.json") or {}
     return [(one["name"], one["n"], f"{1e3 * one['median_s']:.3f}", f"{one['added_percent']:+.2f}",
@@ -176,6 +176,49 @@ def prefill_rows(out):
     return rows
 
 
+def served_rows(steps):
+    """Served prompts against the CPU: the test that the step runs."""
+    goal = "prefill in stages and passes equals the reference on the CPU"
+    state = next((state for name, state, *_ in steps if name == "prefill-real"), None)
+    if state is None or state.startswith("not run"):
+        return [row(goal, "-", None)]
+    return [row(goal, state, state == "ok")]
+
+
+def times(value):
+    return "-" if value is None else f"{value:.3f}"
+
+
+def beside_rows(out):
+    """A layer that trains beside other work of its GPU, against the same layer alone."""
+    record = record_of(out / "beside")
+    rows = []
+    for case in record["beside"] if record else []:
+        side = case["side"]
+        if not side:
+            continue
+        claim = "-"
+        if side["name"] == "prefill":
+            claim = "no contention (Atlas 5.1)" if "in order" in case["name"] \
+                else "contention, so it is avoided (Atlas 5.1)"
+        slower = [times(case["parts"][part]["slowdown"]) for part in ("F", "B", "F+B")]
+        rows.append((case["name"], *slower, times(side["slowdown"]), claim))
+    return rows
+
+
+def load_rows(out):
+    """Weights of a layer of 10^9 parameters on their way from the host, beside the paper's time."""
+    record = record_of(out / "load")
+    rows = []
+    for part in record["parts"] if record else []:
+        claim = "at least 100 ms (Atlas 5)" if "pinned" in part["name"] else "-"
+        seconds = sorted(part["samples_s"])
+        late = seconds[-(len(seconds) // 100) - 1] / part["median_s"]
+        rows.append((part["name"], f"{part['bytes'] / 1e9:g}", f"{1e3 * part['median_s']:.1f}",
+                     f"{part['bytes'] / part['median_s'] / 1e9:.1f}", f"{late:.3f}", claim))
+    return rows
+
+
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"
@@ -191,15 +234,21 @@ def main(out):
     if (out / "device.csv").is_file():
         print("```\n" + (out / "device.csv").read_text(encoding="utf-8").strip() + "\n```\n")
     rows = link_rows(out) + layer_rows(out) + torch_rows(out) + compress_rows(out)
-    rows += pipeline_rows(out) + real_rows(out)
-    rows += profiled_rows(out)
+    rows += pipeline_rows(out) + real_rows(out) + profiled_rows(out) + served_rows(steps)
     print(table(("goal", "measured", "verdict"), rows) + "\n")
     if prefill := prefill_rows(out):
         print(table(("prompt's tokens", "F of a layer of M8, us", "TFLOP/s", "p99 over p50"),
                     prefill) + "\n")
-    if beside := beside_rows(out):
+    if beside := compress_beside_rows(out):
         print(table(("F of a layer", "n", "median, ms", "added, %", "gradients/s",
                      "block time for each, ms"), beside) + "\n")
+    if beside := beside_rows(out):
+        print(table(("a layer of M8 trains beside", "F slower", "B", "F+B", "the other", "paper"),
+                    beside) + "\n")
+        if section := record_of(out / "beside")["overlap_toml"]:
+            print("```toml\n" + section + "```\n")
+    if loads := load_rows(out):
+        print(table(("from the host", "GB", "ms", "GB/s", "slowest over p50", "paper"), loads) + "\n")
     print(table(("step", "state", "s", "command"),
                 [(name, state, seconds, f"`{command}`") for name, state, seconds, command in steps]))
     missing = [f"- {name}: {state}" for name, state, *_ in steps if state != "ok"]
