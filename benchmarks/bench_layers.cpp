@@ -41,6 +41,10 @@ harness::LayerReport measure(const Options& options,
     add(harness::time_products(*math, memory, products, timing));
     return report;
   }
+  if (options.parts == "forward") {
+    add({harness::time_forward(*math, memory, report.shape, options.samples)});
+    return report;
+  }
   if (options.parts != "kernels") {
     harness::check_flops(*math, report.shape);
     add(harness::time_blocks(*math, memory, report.shape, options.samples));

@@ -25,8 +25,10 @@ void declare_layer_options(Arguments& arguments, LayerOptions& options) {
       .option("--vocabulary", options.vocabulary, "of embedding and head, where --model names none")
       .shows_default()
       .within(1, 10'000'000);
-  arguments.option("--parts", options.parts, "beside the references: all, blocks or kernels")
-      .one_of({"all", "blocks", "kernels"})
+  arguments
+      .option("--parts", options.parts,
+              "beside the references: all, blocks, kernels, or forward (F alone)")
+      .one_of({"all", "blocks", "kernels", "forward"})
       .shows_default();
   const Argument products = arguments.option(
       "--products", options.products,

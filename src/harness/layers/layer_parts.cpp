@@ -63,6 +63,11 @@ public:
     return each(
         [&](MicrobatchId m) { outputs_.push_back(chunk_.forward(m, {}, take(inputs_, m))); });
   }
+  /// Forgets what forward() kept, as prefill does.
+  void drop() {
+    for (MicrobatchId microbatch{}; microbatch < kMicrobatches; ++microbatch)
+      chunk_.drop(microbatch);
+  }
   [[nodiscard]] double recompute() {
     return each([&](MicrobatchId m) { chunk_.recompute(m, {}); });
   }
@@ -179,6 +184,21 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape) {
   static_cast<void>(counting.take());
   again.recompute(MicrobatchId{}, {});
   expect("R", flops.weights + flops.attention - flops.down);
+}
+
+LayerPart time_forward(nn::TensorOps& math, nn::DeviceMemory& memory, const nn::ModelShape& shape,
+                       int samples) {
+  const LayerFlops flops{shape};
+  LayerPart f{"block", "F", flops.weights + flops.attention, 0, {}};
+  Rounds rounds{math, memory, shape, nn::Recompute::off};
+  constexpr int kWarmUp = 2;
+  for (int round = 0; round < samples + kWarmUp; ++round) {
+    const double seconds = rounds.forward();
+    if (round == 0) rounds.expect_results("outputs");
+    if (round >= kWarmUp) f.seconds.push_back(seconds);
+    rounds.drop();
+  }
+  return f;
 }
 
 std::vector<LayerPart> time_blocks(nn::TensorOps& math, nn::DeviceMemory& memory,

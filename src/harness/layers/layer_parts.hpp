@@ -57,6 +57,10 @@ void check_flops(nn::TensorOps& math, const nn::ModelShape& shape);
 [[nodiscard]] std::vector<LayerPart> time_blocks(nn::TensorOps& math, nn::DeviceMemory& memory,
                                                  const nn::ModelShape& shape, int samples);
 
+/// F alone, as prefill has it: nothing is kept. Throws as time_blocks() does.
+[[nodiscard]] LayerPart time_forward(nn::TensorOps& math, nn::DeviceMemory& memory,
+                                     const nn::ModelShape& shape, int samples);
+
 /// Other work that goes on while something is measured: begins, calls that, and ends.
 using Beside = std::function<void(const std::function<void()>& measured)>;
 

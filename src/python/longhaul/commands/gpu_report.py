@@ -160,7 +160,7 @@ def profiled_rows(out):
 
 
 def prefill_rows(out):
-    """A layer's F at lengths of prompts: how fast, and how far the slowest of 100 is off."""
+    """A layer's F at lengths of prompts: how fast, and how far the slowest of a hundred is off."""
     rows = []
     lengths = {int(folder.name.split("-")[1]): folder for folder in out.glob("prefill-*")
                if folder.is_dir()}
