@@ -15,7 +15,7 @@ namespace longhaul::scenario {
 struct CsvLine {
   const std::string& source;
   std::size_t number;
-  std::vector<std::string_view> words;  ///< between commas; at most a few dozen are looked for
+  std::vector<std::string_view> words;  ///< as split_words() gives them
 
   template <typename... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
@@ -24,7 +24,7 @@ struct CsvLine {
   }
 };
 
-/// Splits at commas; at most 65 words, so that a line of commas stays small.
+/// Splits at commas outside "quotes"; at most 65 words, so that a line of commas stays small.
 void split_words(std::string_view line, std::vector<std::string_view>& words);
 
 /// Calls `take` with every line that says something: none that is empty or begins with #.
