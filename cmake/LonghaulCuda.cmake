@@ -1,4 +1,5 @@
-# CUDA and NCCL, where they are: sets LONGHAUL_CUDA and LONGHAUL_NCCL (TRUE or FALSE) and says why.
+# CUDA, NCCL and CUPTI, where they are: sets LONGHAUL_CUDA and LONGHAUL_NCCL (TRUE or FALSE) and says
+# why.
 # AUTO looks for them, ON insists, OFF leaves them out. Sanitized builds leave them out unless told
 # otherwise: there the emulator (tests/cuda_emulator) runs the same sources.
 set(LONGHAUL_WITH_CUDA AUTO CACHE STRING "The CUDA device (needs nvcc): AUTO, ON, OFF")
@@ -157,6 +158,30 @@ function(longhaul_cudnn_attention target)
                "NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING;CUDNN_FRONTEND_SKIP_JSON_LIB")
 endfunction()
 
+# longhaul_cupti(target): traces of tasks, where cupti.h is beside CUDA; otherwise the file that says
+# that there are none. The library itself is looked for when a program runs.
+function(longhaul_cupti target)
+  set(folder ${CMAKE_SOURCE_DIR}/src/cuda)
+  if(LONGHAUL_CUDA)
+    find_path(LONGHAUL_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+              PATHS ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include
+                    ${CUDAToolkit_INCLUDE_DIRS}/../extras/CUPTI/include)
+    mark_as_advanced(LONGHAUL_CUPTI_INCLUDE)
+  endif()
+  if(LONGHAUL_CUDA AND LONGHAUL_CUPTI_INCLUDE)
+    message(STATUS "CUPTI's traces of tasks: on (${LONGHAUL_CUPTI_INCLUDE})")
+    target_include_directories(${target} SYSTEM PRIVATE ${LONGHAUL_CUPTI_INCLUDE})
+    return()
+  endif()
+  if(LONGHAUL_CUDA)
+    message(STATUS "CUPTI's traces of tasks: off (no cupti.h beside CUDA)")
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources EXCLUDE REGEX "/cupti(_trace)?\\.cpp$")
+    set_target_properties(${target} PROPERTIES SOURCES "${sources}")
+  endif()
+  target_sources(${target} PRIVATE ${folder}/without_gpu/without_cupti.cpp)
+endfunction()
+
 function(longhaul_nccl_sources out)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comm/nccl/*.cpp)
   set(${out} ${sources} PARENT_SCOPE)
@@ -194,6 +219,7 @@ function(longhaul_accelerators)
                      PRIVATE ${CMAKE_SOURCE_DIR}/src/${name}/without_gpu/without_cuda.cpp)
     endif()
   endforeach()
+  longhaul_cupti(longhaul_cuda)
   if(LONGHAUL_CUDA)
     longhaul_cudnn_attention(longhaul_nn)
   endif()

@@ -14,9 +14,9 @@ namespace longhaul::cuda {
 /// A loaded library; never unloaded.
 class Library {
 public:
-  /// `soname` as the loader knows it, or in the directory of the toolkit this was built with.
-  /// Throws Error that says what to install where it is not found.
-  explicit Library(const std::string& soname);
+  /// `soname` as the loader knows it, or in the directories of the toolkit this was built with.
+  /// Throws Error that says what to install where it is not found, or what to do without it.
+  explicit Library(const std::string& soname, const char* otherwise = "use --device cpu");
   template <typename Function>
   [[nodiscard]] Function* find(const char* name) const {
     return reinterpret_cast<Function*>(symbol(name));
@@ -28,17 +28,20 @@ private:
   void* handle_;
 };
 
-inline Library::Library(const std::string& soname)
+inline Library::Library(const std::string& soname, const char* otherwise)
     : soname_{soname}, handle_{dlopen(soname.c_str(), RTLD_NOW | RTLD_LOCAL)} {
   if (handle_ != nullptr) return;
   const char* const problem = dlerror();
   const std::string why = problem == nullptr ? "not found" : problem;
-  handle_ = dlopen((LONGHAUL_CUDA_LIBRARIES "/" + soname).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ == nullptr)
-    throw Error{fmt::format("{} cannot be loaded ({}). It is part of CUDA: set LD_LIBRARY_PATH to "
-                            "where it is, or use --device cpu.",
-                            soname, why),
-                ExitCode::run_failed};
+  for (const char* directory : {"/", "/../extras/CUPTI/lib64/"}) {
+    handle_ =
+        dlopen((LONGHAUL_CUDA_LIBRARIES + (directory + soname)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ != nullptr) return;
+  }
+  throw Error{fmt::format("{} cannot be loaded ({}). It is part of CUDA: set LD_LIBRARY_PATH to "
+                          "where it is, or {}.",
+                          soname, why, otherwise),
+              ExitCode::run_failed};
 }
 
 inline void* Library::symbol(const char* name) const {

@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "activity/activity.hpp"
 #include "device.hpp"
 #include "device_memory/memory.hpp"
 
@@ -35,6 +36,12 @@ cudaError_t check_sides(Side to, Side from, cudaMemcpyKind kind) {
   return cudaSuccess;
 }
 
+Activity activity_of(Side to, Side from) {
+  return !on_device(to)     ? Activity::copy_out
+         : !on_device(from) ? Activity::copy_in
+                            : Activity::copy_within;
+}
+
 /// As CUDA says ("API synchronization behavior"): what comes from pageable memory is read before
 /// this returns; what goes there has arrived.
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
@@ -44,12 +51,15 @@ cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind k
   if (bytes == 0) return cudaSuccess;
   const Side to_side = side_of(to, bytes), from_side = side_of(from, bytes);
   if (const cudaError_t code = check_sides(to_side, from_side, kind)) return code;
+  const Activity activity = activity_of(to_side, from_side);
   if (from_side == Side::pageable) {
     const auto* const first = static_cast<const std::byte*>(from);
     const auto staged = std::make_shared<std::vector<std::byte>>(first, first + bytes);
-    queue->put([to, staged] { std::memcpy(to, staged->data(), staged->size()); });
+    queue->put(longhaul::on_host::recorded(
+        activity, {}, [to, staged] { std::memcpy(to, staged->data(), staged->size()); }));
   } else {
-    queue->put([to, from, bytes] { std::memmove(to, from, bytes); });
+    queue->put(longhaul::on_host::recorded(activity, {},
+                                           [to, from, bytes] { std::memmove(to, from, bytes); }));
   }
   if (waits || to_side == Side::pageable) queue->drain();
   return longhaul::on_host::sticky_error();
@@ -63,7 +73,8 @@ cudaError_t set(void* memory, int value, std::size_t bytes, cudaStream_t stream,
   if (side == Side::wrong || side == Side::pageable)
     return longhaul::on_host::refuse(cudaErrorInvalidValue,
                                      "cudaMemset is given memory that is not a device's");
-  queue->put([memory, value, bytes] { std::memset(memory, value, bytes); });
+  queue->put(longhaul::on_host::recorded(
+      Activity::fill, {}, [memory, value, bytes] { std::memset(memory, value, bytes); }));
   if (waits) queue->drain();
   return longhaul::on_host::sticky_error();
 }

@@ -6,6 +6,7 @@
 
 #include <sched.h>
 
+#include "activity/activity.hpp"
 #include "cuda/intrinsics.hpp"
 #include "device.hpp"
 #include "device_memory/memory.hpp"
@@ -32,6 +33,11 @@ bool reaches(int device, const volatile void* pointer) {
   return piece && (piece->kind != Memory::device || piece->device == device);
 }
 
+/// A name as compilers spell it; kernels with parameters of the same types share one.
+std::string name_of(const std::function<void()>& kernel) {
+  return std::string{"_Z"} + kernel.target_type().name();
+}
+
 cudaError_t error_of(Outcome outcome) {
   return outcome == Outcome::illegal_address ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
 }
@@ -55,10 +61,11 @@ cudaError_t launch(const cudaLaunchConfig_t& config,
                                "a kernel is given an address of the host that CUDA does not know, "
                                "or of another device"));
     const Grid grid{config.gridDim, config.blockDim, config.dynamicSmemBytes};
-    queue->put([grid, foreign, kernel = std::move(kernel)] {
+    const std::string name = name_of(kernel);
+    queue->put(recorded(Activity::kernel, name, [grid, foreign, kernel = std::move(kernel)] {
       const Outcome outcome = foreign ? Outcome::illegal_address : run_blocks(grid, kernel);
       if (outcome != Outcome::fine) set_sticky_error(error_of(outcome));
-    });
+    }));
     return cudaSuccess;
   });
 }

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "activity/activity.hpp"
 #include "device.hpp"
 #include "device_memory/memory.hpp"
 #include "matmul/matmul.hpp"
@@ -204,9 +205,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (!meets(needs_of(algo), product)) return refuse("an operand is less aligned than promised");
   if (!has_workspace(needs_of(algo), workspace, workspace_bytes, handle->device))
     return refuse("the workspace is too small, not aligned to 256 bytes, or not the device's");
-  queue->put([product] {
-    for (std::int32_t number = 0; number < product.d_layout.batch; ++number)
-      product.multiply(number);
-  });
+  queue->put(longhaul::on_host::recorded(
+      longhaul::on_host::Activity::kernel, "product_of_the_emulator", [product] {
+        for (std::int32_t number = 0; number < product.d_layout.batch; ++number)
+          product.multiply(number);
+      }));
   return CUBLAS_STATUS_SUCCESS;
 }
