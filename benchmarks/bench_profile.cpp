@@ -25,6 +25,7 @@ ExitCode run(const harness::ProfileSettings& options) {
   const comm::TransportChoice transport =
       harness::take_transport(ranks, comm::transport_kind_of(options.transport), device);
   const std::unique_ptr<nn::TensorOps> math = harness::make_tensor_ops(device, ranks);
+  const std::unique_ptr<cuda::TaskTrace> trace = harness::prepare_trace(ranks, options);
   std::optional<Progress> progress;
   int parts = 0;
   const auto show = [&](int done, int total, const std::string& now) {
@@ -33,8 +34,9 @@ ExitCode run(const harness::ProfileSettings& options) {
     progress->update(done, now);
   };
   harness::ModelProfile profile = harness::with_watchdog(ranks, [&] {
-    return harness::profile_model(ranks, *math, input.scenario, input.schedule,
-                                  {input.rule, harness::deadline_of(options.deadline), show});
+    return harness::profile_model(
+        ranks, *math, input.scenario, input.schedule,
+        {input.rule, harness::deadline_of(options.deadline), show, options.tasks, trace.get()});
   });
   std::vector<plan::Collective> collectives;
   harness::collectively([&] {
@@ -78,6 +80,8 @@ void declare(Arguments& arguments, harness::ProfileSettings& options) {
   arguments.option("--collectives", options.collectives,
                    "sizes over the ranks, 64KiB..4MiB; none: leave them out (default: around that "
                    "of a message, on the CPU)");
+  arguments.flag("--tasks", options.tasks,
+                 "trace the kernels of each operator too (CUDA, by CUPTI): tasks.csv");
   harness::add_shared_options(
       arguments, options,
       {{harness::Shared::overrides},
@@ -85,7 +89,7 @@ void declare(Arguments& arguments, harness::ProfileSettings& options) {
        {harness::Shared::transport, harness::transport_help()},
        {harness::Shared::ranks},
        {harness::Shared::out,
-        "directory for costs.toml, operators.csv, collectives.csv and record.json"},
+        "directory for costs.toml, operators.csv, collectives.csv, tasks.csv and record.json"},
        {harness::Shared::json},
        {harness::Shared::check}});
 }
@@ -107,6 +111,11 @@ ExitCode main_of(int argc, char** argv) {
       options.samples = 3;
       options.scenario = "--check";
     }
+    if (options.tasks && options.device != "cuda")
+      fail(
+          "--tasks with --device {}: tasks are what a GPU runs. Add --device cuda, or leave it "
+          "out.",
+          options.device);
     options.overrides.emplace_back("costs.file=");
     (void)harness::deadline_of(options.deadline);
     (void)comm::transport_kind_of(options.transport);

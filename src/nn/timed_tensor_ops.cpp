@@ -50,7 +50,9 @@ template <typename Work>
 void TimedTensorOps::timed(TensorOpsCall call, Work work) {
   math_.finish();
   const TimePoint begin = now();
+  if (trace_ != nullptr) call.range = trace_->begin_range();
   work();
+  if (trace_ != nullptr) trace_->end_range();
   math_.finish();
   call.time = now() - begin;
   calls_.push_back(std::move(call));

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/units.hpp"
+#include "cuda/task_trace.hpp"
 #include "nn/tensor_ops.hpp"
 
 namespace longhaul::nn {
@@ -16,14 +18,16 @@ struct TensorOpsCall {
   double flops = 0;   ///< of matrix products, as docs/scenario.md counts them
   double bytes = 0;   ///< read and written if every operand passes through memory once
   Duration time{};
+  std::uint64_t range = 0;  ///< of the trace, that its tasks lie in; 0: there is no trace
 };
 
 /// Hands every call on to another TensorOps and keeps how long it took. Waits for the device before
 /// and after each, so that calls do not overlap: a block takes longer than it does without this.
 class TimedTensorOps final : public TensorOps {
 public:
-  /// `math` outlives this.
-  explicit TimedTensorOps(TensorOps& math) : math_{math} {}
+  /// `math` outlives this, and so does `trace`, which records when it is asked to: nullptr: none.
+  explicit TimedTensorOps(TensorOps& math, cuda::TaskTrace* trace = nullptr)
+      : math_{math}, trace_{trace} {}
 
   /// The calls since the last take(), in their order; without allocations, copies from and to the
   /// host, and fill_random.
@@ -74,6 +78,7 @@ private:
   void timed(TensorOpsCall call, Work work);
 
   TensorOps& math_;
+  cuda::TaskTrace* trace_;
   std::vector<TensorOpsCall> calls_;
 };
 

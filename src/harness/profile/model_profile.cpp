@@ -79,7 +79,8 @@ public:
   ProfileParts(const ProfileOptions& options, const ModelProfile& profile, int ranks)
       : options_{options},
         ranks_{ranks},
-        total_{turns(profile.devices.size()) + turns(profile.parts.size()) + 2} {}
+        total_{turns(profile.devices.size()) + turns(profile.parts.size()) +
+               (options.tasks ? 3 : 2)} {}
   void tell(const std::string& now) const {
     if (options_.progress) options_.progress(done_, total_, now);
   }
@@ -265,6 +266,13 @@ ModelProfile profile_model(engine::Ranks& ranks, nn::TensorOps& math, const Scen
   parts.tell("operators");
   profile.operators = operator_times(math, profile.shape, options.rule.least);
   ranks.world().barrier();
+  if (options.tasks) {
+    parts.next();
+    parts.tell("tasks");
+    TaskProfile tasks = trace_tasks(math, profile.shape, options.rule.least, options.trace);
+    if (options.trace != nullptr) profile.tasks = std::move(tasks);
+    ranks.world().barrier();
+  }
   return profile;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "harness/options/stopping.hpp"
 #include "harness/profile/operator_probe.hpp"
 #include "harness/profile/stage_probe.hpp"
+#include "harness/profile/task_table.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
@@ -34,6 +36,7 @@ struct ModelProfile {
   std::vector<double> message;       ///< ns, one way
   std::vector<OperatorTimes> operators;
   std::vector<CollectiveMeasurement> collectives{};  ///< over the ranks that measured
+  std::optional<TaskProfile> tasks{};                ///< of the operators, where they were traced
 
   [[nodiscard]] Bytes message_size() const {
     return Bytes{static_cast<std::int64_t>(shape.boundary() * bytes_of(type))};
@@ -47,6 +50,8 @@ struct ProfileOptions {
   /// On every rank, before each round and part: how many parts are done, of how many, and what is
   /// measured now.
   std::function<void(int done, int total, const std::string& now)> progress{};
+  bool tasks = false;                ///< trace the operators' tasks once all is measured
+  cuda::TaskTrace* trace = nullptr;  ///< of rank 0, where tasks are traced
 };
 
 /// The chunks of each device of `schedule`, not measured yet. Throws Error where the scenario has

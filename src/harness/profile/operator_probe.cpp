@@ -24,6 +24,7 @@ public:
       OperatorTimes& times = find(part, block, call);
       if (first) ++times.calls;
       times.samples.push_back(static_cast<double>(call.time.count()));
+      if (call.range != 0) times.ranges.push_back(call.range);
     }
   }
   [[nodiscard]] std::vector<OperatorTimes> take() { return std::move(all_); }
@@ -46,8 +47,8 @@ private:
 class LayerProbe {
 public:
   LayerProbe(nn::TensorOps& math, const nn::ModelShape& shape, const ModelPart& part,
-             nn::Recompute recompute)
-      : math_{math},
+             nn::Recompute recompute, cuda::TaskTrace* trace)
+      : math_{math, trace},
         memory_{math_, 0},
         shape_{shape},
         tokens_{synthetic_tokens(shape.tokens(), shape.vocabulary)},
@@ -143,17 +144,31 @@ std::vector<ModelPart> parts_of(const nn::ModelShape& shape) {
 }
 
 std::vector<OperatorTimes> operator_times(nn::TensorOps& math, const nn::ModelShape& shape,
-                                          int samples) {
+                                          int samples, cuda::TaskTrace* trace) {
   Operators operators;
   for (const ModelPart& part : parts_of(shape)) {
     for (const nn::Recompute recompute : {nn::Recompute::off, nn::Recompute::on}) {
-      LayerProbe probe{math, shape, part, recompute};
+      LayerProbe probe{math, shape, part, recompute, trace};
       for (int i = -kWarmUpOperators; i < samples; ++i) probe.round(operators, recompute, i);
       if (recompute == nn::Recompute::on) continue;
       for (int i = -kWarmUpOperators; i < samples; ++i) probe.update(operators, i);
     }
   }
   return operators.take();
+}
+
+OperatorTimes smallest_operator(nn::TensorOps& math, int samples, cuda::TaskTrace* trace) {
+  nn::TimedTensorOps timed{math, trace};
+  nn::DeviceMemory memory{timed, 0};
+  const nn::Buffer number = memory.take(1, "bench_profile: one number");
+  timed.zero(number.view());
+  Operators operators;
+  for (int i = -kWarmUpOperators; i < samples; ++i) {
+    (void)timed.take();
+    timed.add(number.view(), number.view(), number.view());
+    if (i >= 0) operators.add("none", "none", timed.take(), i == 0);
+  }
+  return operators.take().front();
 }
 
 std::string operators_csv(const std::vector<OperatorTimes>& operators) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/statistics/sample.hpp"
+#include "cuda/task_trace.hpp"
 #include "nn/layers/chunk.hpp"
 #include "nn/timed_tensor_ops.hpp"
 
@@ -17,6 +19,7 @@ struct OperatorTimes {
   nn::TensorOpsCall call;  ///< its time aside
   int calls = 0;
   std::vector<double> samples;
+  std::vector<std::uint64_t> ranges{};  ///< of the samples in a trace; empty: there was none
 };
 
 /// A kind of layer: all layers of a model between embedding and head are equal, so that one
@@ -29,9 +32,16 @@ struct ModelPart {
 [[nodiscard]] std::vector<ModelPart> parts_of(const nn::ModelShape& shape);
 
 /// Every operator of every block of one layer of each kind, and of an optimizer's step on its
-/// weights ("update": SGD and AdamW), in the order in which blocks call them first.
+/// weights ("update": SGD and AdamW), in the order in which blocks call them first. With a trace,
+/// which the caller starts and stops, each sample has a range of it.
 [[nodiscard]] std::vector<OperatorTimes> operator_times(nn::TensorOps& math,
-                                                        const nn::ModelShape& shape, int samples);
+                                                        const nn::ModelShape& shape, int samples,
+                                                        cuda::TaskTrace* trace = nullptr);
+
+/// The addition of one number: hardly more than what the host takes to begin work and to see its
+/// end.
+[[nodiscard]] OperatorTimes smallest_operator(nn::TensorOps& math, int samples,
+                                              cuda::TaskTrace* trace = nullptr);
 
 /// "part,block,operator,shape,type,calls,n,median_ns,low_ns,high_ns,min_ns,flops,bytes":
 /// docs/profile.md.

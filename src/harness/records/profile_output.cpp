@@ -94,6 +94,17 @@ std::vector<plan::Collective> collectives_to_profile(const ProfileSettings& opti
       ranks, is_asked ? listed_sizes("--collectives", options.collectives) : sizes_around(message));
 }
 
+std::unique_ptr<cuda::TaskTrace> prepare_trace(engine::Ranks& ranks,
+                                               const ProfileSettings& options) {
+  std::unique_ptr<cuda::TaskTrace> trace;
+  if (options.tasks)
+    (void)on_rank0(ranks.world(), [&] {
+      trace = std::make_unique<cuda::TaskTrace>();
+      return std::string{};
+    });
+  return trace;
+}
+
 std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
                            const ProfileSettings& options, const engine::Ranks& ranks,
                            const nlohmann::json& environment) {
@@ -108,6 +119,7 @@ std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& inpu
   for (const std::string& problem : problems) fmt::print(stderr, "wrong: {}\n", problem);
   if (!options.out.empty()) {
     write_new_file(options.out / "operators.csv", operators_csv(profile.operators));
+    if (profile.tasks) write_new_file(options.out / "tasks.csv", tasks_csv(*profile.tasks));
     if (!profile.collectives.empty())
       write_new_file(options.out / "collectives.csv", collectives_csv(profile.collectives, ranks));
     write_new_file(options.out / "record.json", record.dump(2) + "\n");

@@ -165,6 +165,7 @@ ordered_json profile_json(const ModelProfile& profile) {
                                    {"size_bytes", collective.size.count()},
                                    {"duration", sample_json(each.durations_ns)}});
   }
+  if (profile.tasks) json["tasks"] = tasks_json(profile);
   return json;
 }
 
@@ -195,7 +196,7 @@ std::string profile_table(const ModelProfile& profile, int ranks) {
                      ranks > 1
                          ? "half of there and back between two ranks"
                          : "a copy on the device; two ranks would show the way between them") +
-         coverage_text(profile);
+         coverage_text(profile) + tasks_text(profile);
 }
 
 }  // namespace longhaul::harness

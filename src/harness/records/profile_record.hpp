@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct ProfileSettings : SharedOptions {
   int samples = 20;
   std::optional<int> max_samples;
   std::string collectives;  ///< sizes, as listed_sizes() takes them; empty: by the model; "none"
+  bool tasks = false;       ///< of operators, by CUPTI
 };
 
 /// Input of the measurements, the same on all ranks.
@@ -37,6 +39,11 @@ struct ProfileInput {
 /// Collective. Rank 0 reads the scenario; costs that it includes are those that are to be measured.
 [[nodiscard]] ProfileInput prepare_profile(engine::Ranks& ranks, const ProfileSettings& options);
 
+/// Collective. On rank 0 of a profile that is to have tasks: the trace. Throws Error on every rank
+/// where tasks cannot be traced, before anything is measured.
+[[nodiscard]] std::unique_ptr<cuda::TaskTrace> prepare_trace(engine::Ranks& ranks,
+                                                             const ProfileSettings& options);
+
 /// On rank 0: shows and writes what was measured; how many things are wrong with it.
 [[nodiscard]] std::size_t finish_profile(const ModelProfile& profile, const ProfileInput& input,
                                          const ProfileSettings& options, const engine::Ranks& ranks,
@@ -50,6 +57,11 @@ struct ProfileInput {
 
 /// The record's measurements: of devices, of parts, of the message.
 [[nodiscard]] nlohmann::ordered_json profile_json(const ModelProfile& profile);
+
+/// What the tasks of operators come to, of a profile that has them: the record's "tasks", and for
+/// people; empty where it has none.
+[[nodiscard]] nlohmann::ordered_json tasks_json(const ModelProfile& profile);
+[[nodiscard]] std::string tasks_text(const ModelProfile& profile);
 
 /// For people.
 [[nodiscard]] std::string profile_table(const ModelProfile& profile, int ranks);
