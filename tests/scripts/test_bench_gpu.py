@@ -34,6 +34,11 @@ RECORDS = {
     "bench_pipeline": {"schedules": [
         {"schedule": "1f1b", "difference_percent": 0.5, "check": "ok"},
         {"schedule": "zbv", "difference_percent": 3.5, "check": "ok"}]},
+    "bench_profile": {"tasks": {
+        "operators": 46, "host_ns": 8123, "dropped_records": 0,
+        "alone": {"within_3_percent": 20, "farthest": "copy of layer, F", "farthest_percent": -25},
+        "with_host": {"within_3_percent": 45, "farthest": "add of layer, D",
+                      "farthest_percent": 3.46}}},
 }
 # Of bench_layers with other options.
 BESIDE = {"overlap_toml": "[overlap]\nslowdown = {node = 1.250}\n", "beside": [
@@ -46,7 +51,7 @@ LOAD = {"parts": [
     {"group": "load", "name": name, "flops": 0, "bytes": 2e9, "median_s": seconds,
      "samples_s": [seconds] * 9 + [2 * seconds]}
     for name, seconds in (("weights from pinned memory", 0.04), ("from ordinary memory", 0.2))]}
-PROGRAMS = [*RECORDS, "bench_collectives", "bench_profile", "cuda_tensor_ops_test", "cuda_device_test",
+PROGRAMS = [*RECORDS, "bench_collectives", "cuda_tensor_ops_test", "cuda_device_test",
             "cuda_device_error_test", "device_transport_test"]
 
 
@@ -148,6 +153,7 @@ elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; printf '%s' "$record" >"$out/rec
                      "| from ordinary memory | 2 | 200.0 | 10.0 | 2.000 | - |",
                      "- test-device: FAILED: exit code 3\n- torch-m8: not run",
                      "- profile: not run",
+                     "| tasks add up to their operators within 3% | - | not verified |",
                      "| test-device | FAILED: exit code 3 |",
                      "| profile | not run: no bench_profile here |"):
             self.assertIn(line, report)
@@ -178,6 +184,27 @@ elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; printf '%s' "$record" >"$out/rec
         done = self.run_script("--only", "reel-*", smi="echo 'GPU 0: Fake'")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--only reel-*: no step has that name", done.stderr)
+    def test_tasks_are_held_against_operators(self):
+        self.make_programs()
+        out = self.path / "out"
+        done = self.run_script("--out", str(out), smi="echo 'GPU 0: Fake'")
+        report = (out / "report.md").read_text(encoding="utf-8")
+        goal = "tasks add up to their operators within 3%"
+        self.assertIn(f"| {goal} | 45 of 46 with 8.1 us of the host's launch and wait, 20 without; "
+                      "farthest: add of layer, D, +3.5% | MISSED |", report, done.stderr)
+        record = out / "tasks/record.json"
+        record.write_text(record.read_text(encoding="utf-8").replace("45", "46").replace(
+            '"dropped_records": 0', '"dropped_records": 3'), encoding="utf-8")
+        again = subprocess.run(["python3", "-m", "longhaul.commands.gpu_report", out],
+                               env=dict(os.environ, PYTHONPATH=str(ROOT / "src/python")),
+                               capture_output=True, text=True, timeout=60, check=True)
+        self.assertIn("| 46 of 46 with", again.stdout)
+        self.assertIn("+3.5%; 3 records dropped | holds |", again.stdout)
+        record.unlink()
+        again = subprocess.run(["python3", "-m", "longhaul.commands.gpu_report", out],
+                               env=dict(os.environ, PYTHONPATH=str(ROOT / "src/python")),
+                               capture_output=True, text=True, timeout=60, check=True)
+        self.assertIn(f"| {goal} | - | not verified |", again.stdout)
 
     def test_minutes_are_a_number(self):
         done = self.run_script("--minutes", "0", smi="echo 'GPU 0: Fake'")

@@ -159,6 +159,21 @@ def profiled_rows(out):
     return rows or [row("real layers take what a profile says", "-", None)]
 
 
+def task_rows(out):
+    """What CUPTI saw of each operator, against the operator's own time."""
+    goal = "tasks add up to their operators within 3%"
+    tasks = (record_of(out / "tasks") or {}).get("tasks")
+    if tasks is None:
+        return [row(goal, "-", None)]
+    alone, whole = tasks["alone"], tasks["with_host"]
+    got = (f"{whole['within_3_percent']} of {tasks['operators']} with {tasks['host_ns'] / 1e3:.1f} us "
+           f"of the host's launch and wait, {alone['within_3_percent']} without; "
+           f"farthest: {whole['farthest']}, {whole['farthest_percent']:+.1f}%")
+    if tasks["dropped_records"]:
+        got += f"; {tasks['dropped_records']} records dropped"
+    return [row(goal, got, whole["within_3_percent"] == tasks["operators"])]
+
+
 def prefill_rows(out):
     """A layer's F at lengths of prompts: how fast, and how far the slowest of a hundred is off."""
     rows = []
@@ -234,7 +249,8 @@ def main(out):
     if (out / "device.csv").is_file():
         print("```\n" + (out / "device.csv").read_text(encoding="utf-8").strip() + "\n```\n")
     rows = link_rows(out) + layer_rows(out) + torch_rows(out) + compress_rows(out)
-    rows += pipeline_rows(out) + real_rows(out) + profiled_rows(out) + served_rows(steps)
+    rows += pipeline_rows(out) + real_rows(out) + profiled_rows(out)
+    rows += task_rows(out) + served_rows(steps)
     print(table(("goal", "measured", "verdict"), rows) + "\n")
     if prefill := prefill_rows(out):
         print(table(("prompt's tokens", "F of a layer of M8, us", "TFLOP/s", "p99 over p50"),
