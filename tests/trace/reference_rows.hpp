@@ -104,7 +104,8 @@ private:
         !within(row.ready_ns, -trace::kLargestValue, trace::kLargestValue))
       return wrong("time out of range", row, "has ready {}, start {}, end {}, planned {} ns.",
                    row.ready_ns, row.start_ns, row.end_ns, row.planned_ns);
-    if (!within(row.size_bytes, -trace::kLargestValue, trace::kLargestValue))
+    const bool message = row.kind == RowKind::send || row.kind == RowKind::recv;
+    if (!within(row.size_bytes, message ? 0 : -trace::kLargestValue, trace::kLargestValue))
       return wrong("size out of range", row, "has a size of {} bytes.", row.size_bytes);
     return true;
   }
@@ -197,6 +198,10 @@ private:
         wrong("arrival before departure", row, "arrives at {} ns (op {} sends it at {} ns).",
               row.end_ns, rows[other[i]].op, rows[other[i]].start_ns);
       }
+      if (row.kind != RowKind::recv || other[i] == trace::kNoRow) continue;
+      if (row.size_bytes != rows[other[i]].size_bytes)
+        wrong("message of two sizes", row, "brings {} bytes (op {} sends {}).", row.size_bytes,
+              rows[other[i]].op, rows[other[i]].size_bytes);
     }
   }
 

@@ -249,7 +249,8 @@ inline void add_columns_of_schema_3(Timeline& timeline, std::uint64_t seed) {
     row.operator_index = number(-1, 2);
     row.slices = number(1, 4);
     row.slice = number(0, row.slices - 1);
-    row.outcome = number(0, kCountOf<Outcome> - 1);
+    const std::int32_t outcome = number(0, kCountOf<Outcome> - 1);
+    if (!is_message(row.kind)) row.outcome = outcome;
     row.version = number(-1, 3);
     row.request = number(-1, 9);
     row.tokens = number(-1, 8192);

@@ -28,10 +28,12 @@ bool MessageSideLess::operator()(const MessageSide& a, const MessageSide& b) con
 void MessageCheck::add(const TimelineRow& row) {
   if (row.kind == RowKind::send) {
     sides_.push({row.rank, row.peer, row.chunk, row.microbatch, row.part, row.owner, row.piece,
-                 row.collective, row.step, row.leg, false, row.op, row.start_ns});
+                 row.collective, row.step, row.leg, false, has_run(row), row.op, row.start_ns,
+                 row.size_bytes});
   } else if (row.kind == RowKind::recv) {
     sides_.push({row.peer, row.rank, row.chunk, row.microbatch, row.part, row.owner, row.piece,
-                 row.collective, row.step, row.leg, true, row.op, row.end_ns});
+                 row.collective, row.step, row.leg, true, has_run(row), row.op, row.end_ns,
+                 row.size_bytes});
   }
 }
 
@@ -51,6 +53,12 @@ void MessageCheck::check_pair(const MessageSide& send, const MessageSide& receiv
     context_.add(findings_, "arrival before departure", row_of(receive),
                  "arrives at {} ns (op {} sends it at {} ns).", receive.time_ns, send.op,
                  send.time_ns);
+  if (receive.size_bytes != send.size_bytes)
+    context_.add(findings_, "message of two sizes", row_of(receive),
+                 "brings {} bytes (op {} sends {}).", receive.size_bytes, send.op, send.size_bytes);
+  if (receive.ran && !send.ran)
+    context_.add(findings_, "arrival without a departure", row_of(receive),
+                 "arrives (op {} does not run).", send.op);
 }
 
 Diagnostics MessageCheck::finish() {

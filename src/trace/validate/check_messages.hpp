@@ -9,18 +9,20 @@ namespace longhaul::trace {
 struct MessageSide {
   std::int32_t from, to, chunk, microbatch, part, owner, piece, collective, step;
   MessageLeg leg;
-  bool receives;
+  bool receives, ran;
   std::int64_t op;
   std::int64_t time_ns;  ///< start of a send, end of a receive
+  std::int64_t size_bytes;
   [[nodiscard]] bool names_as(const MessageSide& other) const;
 };
 struct MessageSideLess {
   bool operator()(const MessageSide& a, const MessageSide& b) const;
 };
 
-/// Every message has both sides and arrives no earlier than it starts. Sides come in order of op;
-/// where messages share a name, the n-th send and the n-th receive belong together, as in
-/// match_messages(). Of one iteration.
+/// Every message has both sides, arrives no earlier than it starts, and brings the bytes that were
+/// sent: what is left out of a send would load no link. Sides come in order of op; where messages
+/// share a name, the n-th send and the n-th receive belong together, as in match_messages(). Of one
+/// iteration.
 class MessageCheck {
 public:
   MessageCheck(const CheckContext& context, IterationKey key)

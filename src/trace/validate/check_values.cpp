@@ -77,7 +77,8 @@ private:
         row.planned_ns > kLargestValue || !within(row.ready_ns, -kLargestValue, kLargestValue))
       return wrong("time out of range", "has ready {}, start {}, end {}, planned {} ns.",
                    row.ready_ns, row.start_ns, row.end_ns, row.planned_ns);
-    if (!within(row.size_bytes, -kLargestValue, kLargestValue))
+    const bool message = row.kind == RowKind::send || row.kind == RowKind::recv;
+    if (!within(row.size_bytes, message ? 0 : -kLargestValue, kLargestValue))
       return wrong("size out of range", "has a size of {} bytes.", row.size_bytes);
     return true;
   }

@@ -10,6 +10,7 @@
 namespace longhaul::trace {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -253,6 +254,21 @@ TEST(CheckRows, FindsArrivalsBeforeTheirDeparture) {
                 arrival.start_ns = arrival.end_ns = 0;
               }),
               Contains(HasSubstr("arrives at 0 ns")));
+}
+
+// Nor does it help to say that nothing, or less than nothing, was sent.
+TEST(CheckRows, FindsMessagesOfTwoSizes) {
+  EXPECT_THAT(after([](Timeline& t) { ++t.rows[first_of(t, RowKind::recv)].size_bytes; }),
+              Contains(AllOf(HasSubstr(" brings 1 bytes (op "), HasSubstr(" sends 0)."))));
+  EXPECT_THAT(after([](Timeline& t) { --t.rows[first_of(t, RowKind::send)].size_bytes; }),
+              Contains(HasSubstr("has a size of -1 bytes")));
+}
+
+TEST(CheckRows, FindsArrivalsOfWhatWasNotSent) {
+  const auto skip = [](Timeline& t) {
+    t.rows[first_of(t, RowKind::send)].outcome = static_cast<std::int32_t>(Outcome::skipped);
+  };
+  EXPECT_THAT(after(skip), Contains(HasSubstr(" arrives (op ")));
 }
 
 TEST(CheckRows, FindsMessagesWithOneSide) {
