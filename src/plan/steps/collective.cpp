@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -40,10 +42,19 @@ std::optional<Refusal> why_no_mesh(const Mesh& mesh, std::size_t members) {
   const std::string text = fmt::format("{}", fmt::join(mesh.sizes, "x"));
   if (std::ranges::any_of(mesh.sizes, [](int size) { return size < 1; }))
     return refused("a mesh of {} has a dimension without members. Give sizes from 1 on.", text);
-  if (!std::cmp_equal(mesh.members(), members))
+  std::int64_t places = 1;
+  for (const int size : mesh.sizes) {
+    places *= size;
+    if (places > std::numeric_limits<int>::max())
+      return refused(
+          "a mesh of {} has more than {} places and the group {} members. Give sizes "
+          "whose product is {}.",
+          text, std::numeric_limits<int>::max(), members, members);
+  }
+  if (!std::cmp_equal(places, members))
     return refused(
         "a mesh of {} has {} places and the group {} members. Give sizes whose product is {}.",
-        text, mesh.members(), members, members);
+        text, places, members, members);
   if (mesh.algorithms.size() != mesh.sizes.size())
     return refused("a mesh of {} has {} dimensions and {} algorithms. Name one for each.", text,
                    mesh.sizes.size(), mesh.algorithms.size());

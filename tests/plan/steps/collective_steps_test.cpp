@@ -176,6 +176,12 @@ TEST(CollectiveSteps, SayWhyThereAreNone) {
   wrong.members.pop_back();
   EXPECT_EQ(why(wrong),
             "a mesh of 2x3 has 6 places and the group 5 members. Give sizes whose product is 5.");
+  // 2^32 + 4 places.
+  wrong = flat(CollectiveKind::all_gather, 4, Bytes{8}, Algorithm::hierarchical);
+  wrong.mesh = {{5002, 858'650}, {0, 1}, {Algorithm::ring, Algorithm::ring}};
+  EXPECT_EQ(why(wrong),
+            "a mesh of 5002x858650 has more than 2147483647 places and the group 4 members. Give "
+            "sizes whose product is 4.");
   EXPECT_THAT(why(flat(CollectiveKind::all_reduce, 6, Bytes{8}, Algorithm::halving)),
               HasSubstr("6 members are no power of 2"));
   EXPECT_EQ(why(flat(CollectiveKind::all_reduce, 4, Bytes{3}, Algorithm::ring, 4)),
