@@ -25,9 +25,11 @@ struct DelayedTransport::Sendings {
   std::map<Envelope, std::queue<TimePoint>> sent;
 };
 
-DelayedTransport::DelayedTransport(const Communicator& world, Transport& host, Duration hop)
+DelayedTransport::DelayedTransport(const Communicator& world, Transport& host, Duration hop,
+                                   Duration payload)
     : host_{host},
       hop_{hop},
+      payload_{payload},
       sendings_{std::static_pointer_cast<Sendings>(
           world.share(world.rank() == 0 ? std::make_shared<Sendings>() : nullptr))} {}
 
@@ -41,6 +43,13 @@ RequestId DelayedTransport::send(Rank to, int tag, std::span<const std::byte> da
 RequestId DelayedTransport::receive(Rank from, int tag, std::span<std::byte> buffer) {
   const RequestId request = host_.receive(from, tag, buffer);
   awaited_[request] = {from, tag};
+  return request;
+}
+
+RequestId DelayedTransport::receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                            const cuda::LanePace& /*pace*/) {
+  const RequestId request = receive(from, tag, buffer);
+  awaited_[request].more = payload_;
   return request;
 }
 
@@ -61,10 +70,11 @@ void DelayedTransport::advance(std::vector<Completion>& done) {
       done.push_back(completion);
       continue;
     }
-    const auto [from, tag] = awaited->second;
+    const auto [from, tag, more] = awaited->second;
     awaited_.erase(awaited);
     const TimePoint sent = from == kNone<Rank> ? at : sendings_->take({from, self(), tag});
-    coming_.emplace(std::max(at, sent + hop_), came_++, completion.request, completion.size_bytes);
+    coming_.emplace(std::max(at, sent + hop_ + more), came_++, completion.request,
+                    completion.size_bytes);
   }
   for (; next_event() <= at; coming_.pop()) {
     const auto& [there, number, request, size] = coming_.top();

@@ -14,17 +14,20 @@ namespace longhaul::comm {
 
 /// A transport with a stated cost, for virtual clocks: what is sent over `host`, which takes no
 /// time, is received `hop` after its sending, and a collective is over `hop` after its last member
-/// came. Sends are done at once. No doorbell rings when something is there: next_event() says when.
+/// came. A payload takes `payload` more. Sends are done at once. No doorbell rings when something
+/// is there: next_event() says when.
 class DelayedTransport final : public Transport {
 public:
   /// Collective over `world`, whose ranks are threads. `host` outlives it.
-  DelayedTransport(const Communicator& world, Transport& host, Duration hop);
+  DelayedTransport(const Communicator& world, Transport& host, Duration hop, Duration payload = {});
   ~DelayedTransport() override;
 
   [[nodiscard]] Rank self() const override { return host_.self(); }
   [[nodiscard]] int ranks() const override { return host_.ranks(); }
   [[nodiscard]] RequestId send(Rank to, int tag, std::span<const std::byte> data) override;
   [[nodiscard]] RequestId receive(Rank from, int tag, std::span<std::byte> buffer) override;
+  [[nodiscard]] RequestId receive_payload(Rank from, int tag, std::span<std::byte> buffer,
+                                          const cuda::LanePace& pace = {}) override;
   [[nodiscard]] int tags() const override { return host_.tags(); }
   void ring_doorbell(Rank to) override { host_.ring_doorbell(to); }
   [[nodiscard]] TimePoint next_event() const override {
@@ -48,10 +51,11 @@ private:
   struct Awaited {
     Rank from = kNone<Rank>;
     int tag = 0;
+    Duration more{};  ///< than a hop
   };
 
   Transport& host_;
-  Duration hop_;
+  Duration hop_, payload_;
   std::shared_ptr<Sendings> sendings_;
   std::unordered_map<RequestId, Awaited> awaited_;
   std::priority_queue<Coming, std::vector<Coming>, std::greater<>> coming_;

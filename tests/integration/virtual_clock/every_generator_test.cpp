@@ -191,6 +191,28 @@ TEST(PlayedPlan, TakesTheTimesOfOneWorkedByHand) {
   }
 }
 
+// A real transfer counts against the nominal one, from when the header was seen: 30 ns hide what
+// payloads take up to that, and what is beyond is in the time.
+TEST(PlayedPlan, HidesPayloadsInTheirTransfers) {
+  const Scenario scenario = spread(uniform_scenario(2, 1), 2, Duration{70}, Duration{30});
+  const Plan plan = plan::lower(schedule::generate("gpipe", scenario), scenario);
+  for (const Duration payload : {1ns, 29ns, 30ns, 31ns, 100ns}) {
+    SCOPED_TRACE(payload.count());
+    VirtualRun run;
+    run.payload = payload;
+    const OpTimes times = play(plan, {}, run).front().times;
+    const Duration shown = std::max(0ns, payload - 30ns);
+    const auto time_of = [&](int rank, OpKind kind, BlockKind block) {
+      return times[index(testing::find(plan, rank, kind, block, 0))];
+    };
+    EXPECT_EQ(time_of(0, OpKind::send, BlockKind::F).end, 130ns) << "the link is free again";
+    EXPECT_EQ(time_of(1, OpKind::recv, BlockKind::F).start, 100ns) << "the header was seen";
+    EXPECT_EQ(time_of(1, OpKind::recv, BlockKind::F).end, 200ns + shown);
+    EXPECT_EQ(time_of(0, OpKind::recv, BlockKind::B).end, 600ns + 2 * shown);
+    EXPECT_EQ(time_of(0, OpKind::compute, BlockKind::B).end, 800ns + 2 * shown);
+  }
+}
+
 // Relays: pieces are scattered, cross and are gathered.
 TEST(EveryGeneratorInCells, TakesThePredictedTime) {
   Scenario scenario = two_sites(4);

@@ -77,9 +77,9 @@ public:
         ranks_{engine::WatchdogOptions{}, run.ranks_per_host},
         control_{run.control ? run.control(ranks_.self()) : nullptr},
         late_{run.latest} {
-    if (run.hop > Duration::zero())
+    if (run.hop + run.payload > Duration::zero())
       ranks_.carry_payloads_by(std::make_unique<comm::DelayedTransport>(
-          ranks_.world(), ranks_.host_transport(), run.hop));
+          ranks_.world(), ranks_.host_transport(), run.hop, run.payload));
     ranks_.watchdog().watch(&plan, 1h);
     engine::Device& device =
         run.latest > Duration::zero() ? static_cast<engine::Device&>(late_) : device_;

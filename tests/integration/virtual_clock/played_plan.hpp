@@ -18,6 +18,7 @@ namespace longhaul::testing {
 struct VirtualRun {
   int iterations = 1;            ///< one after the other; the first has the weather's number
   Duration hop{};                ///< the transport delivers so long after the sending
+  Duration payload{};            ///< payloads that much later
   std::uint64_t order_seed = 0;  ///< see VirtualTime
   Run blocks{};                  ///< noise and stragglers
   Duration credit{};             ///< what begins late stays late
