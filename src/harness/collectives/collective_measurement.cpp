@@ -74,6 +74,12 @@ bool adds_up(const plan::Collective& collective, const plan::CollectiveSteps& st
          std::ranges::all_of(steps.messages, fits);
 }
 
+/// 0 where nothing was to take any time: a group of one member.
+double percent_from(Duration expected, double measured_ns) {
+  const auto expected_ns = static_cast<double>(expected.count());
+  return expected_ns > 0 ? (measured_ns / expected_ns - 1) * 100 : 0;
+}
+
 }  // namespace
 
 std::optional<OwnCalls> own_calls_of(const CollectiveSettings& settings,
@@ -88,8 +94,7 @@ std::optional<OwnCalls> own_calls_of(const CollectiveSettings& settings,
 }
 
 double CollectiveMeasurement::difference_percent() const {
-  const auto expected = static_cast<double>(predicted.duration.count());
-  return expected > 0 ? 100.0 * (summary.median / expected - 1.0) : 0.0;
+  return percent_from(predicted.duration, summary.median);
 }
 
 std::optional<Duration> CollectiveMeasurement::late_per_message() const {
@@ -98,17 +103,14 @@ std::optional<Duration> CollectiveMeasurement::late_per_message() const {
 }
 
 double CollectiveMeasurement::difference_without_credit_percent() const {
-  const auto predicted_ns = static_cast<double>(predicted.duration.count());
-  return (summarize(without_credit_ns).median / predicted_ns - 1) * 100;
+  return percent_from(predicted.duration, summarize(without_credit_ns).median);
 }
 
 double CollectiveMeasurement::difference_over_ties_percent() const {
-  return (summary.median / static_cast<double>(over_ties->median.count()) - 1) * 100;
+  return percent_from(over_ties->median, summary.median);
 }
 
-double BesideTimes::difference_percent() const {
-  return (summary.median / static_cast<double>(predicted.count()) - 1) * 100;
-}
+double BesideTimes::difference_percent() const { return percent_from(predicted, summary.median); }
 
 Duration CollectiveMeasurement::processor_time_of_side() const {
   const std::int64_t sides = 2 * checks.messages;
@@ -262,7 +264,9 @@ CollectiveMeasurement measure_collective(const plan::Collective& asked, const Sc
   plan::Collective collective = asked;
   if (!settings.emulates()) collective.size = size_in_numbers(asked);
   CollectiveMeasurement measured;
-  measured.predicted = planner::play_collective(collective, scenario).or_throw();
+  collectively([&] {  // too many messages, or no link
+    measured.predicted = planner::play_collective(collective, scenario).or_throw();
+  });
   if (settings.emulates())
     play_emulated(collective, scenario, ranks, settings, measured);
   else

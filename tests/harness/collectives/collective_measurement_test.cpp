@@ -63,6 +63,16 @@ TEST(CollectiveReport, HoldsTheMedianAgainstThePrediction) {
   EXPECT_TRUE(json[1]["interval_ns"].is_null());
 }
 
+TEST(CollectiveReport, OfOneMemberTakesNothingAndDiffersByNothing) {
+  CollectiveMeasurement each = measured(CollectiveKind::all_reduce, {1});
+  each.predicted.duration = Duration::zero();
+  each.without_credit_ns = {1};
+  each.over_ties = planner::TieRange{Duration::zero(), Duration::zero(), Duration::zero(), 1};
+  EXPECT_EQ(each.difference_percent(), 0);
+  EXPECT_EQ(each.difference_without_credit_percent(), 0);
+  EXPECT_EQ(each.difference_over_ties_percent(), 0);
+}
+
 TEST(OwnCalls, AreThoseOfWhatCarriesTheNumbers) {
   const comm::TransportChoice mpi{comm::TransportKind::mpi, "asked for"};
   const comm::TransportChoice nccl{comm::TransportKind::nccl, "every rank has a GPU to itself"};
