@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "harness/collectives/step_numbers.hpp"
 #include "plan/steps/collective_steps.hpp"
 
@@ -91,6 +93,27 @@ private:
 
 public:
   std::vector<char> begun, left, placed;
+};
+
+/// Told now and then how long a member has found nothing to do; may end the run.
+using WhileWaiting = std::function<void(Duration waited)>;
+
+/// Tells of a member's looks in vain, so many at a time: the clock is read no more often.
+class VainLooks {
+public:
+  explicit VainLooks(const WhileWaiting& waiting) : waiting_{waiting} {}
+  void look(bool found) {
+    constexpr std::int64_t kAtATime = 256;
+    count_ = found ? 0 : count_ + 1;
+    if (found || count_ % kAtATime != 0) return;
+    if (count_ == kAtATime) since_ = now();
+    waiting_(now() - since_);
+  }
+
+private:
+  const WhileWaiting& waiting_;
+  std::int64_t count_ = 0;
+  TimePoint since_{};  ///< of looks in vain without one that was not
 };
 
 }  // namespace longhaul::harness

@@ -76,7 +76,8 @@ void SharedRunner::begin_iteration(int iteration) {
   }
 }
 
-void SharedRunner::run() {
+void SharedRunner::run(const WhileWaiting& waiting) {
+  VainLooks looks{waiting};
   for (int in_vain = 0; unfinished_ > 0;) {
     bool any = false;
     for (Stream& stream : streams_) {
@@ -84,6 +85,7 @@ void SharedRunner::run() {
       any = take_arrivals(stream) || any;
       any = see_left(stream) || any;
     }
+    looks.look(any);
     in_vain = any ? 0 : in_vain + 1;
     if (in_vain >= kLooks) std::this_thread::yield();
   }

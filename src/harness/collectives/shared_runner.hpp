@@ -24,8 +24,8 @@ public:
 
   /// Fills in what this member brings.
   void begin_iteration(int iteration);
-  /// All members together. Gives its core to others while it waits.
-  void run();
+  /// All members together. Gives its core to others while it waits, and tells `waiting` of it.
+  void run(const WhileWaiting& waiting);
   /// Items that this member should have got, and did not, in the last iteration.
   [[nodiscard]] std::int64_t wrong_items() const { return numbers_.wrong_items(); }
 

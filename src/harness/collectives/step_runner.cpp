@@ -81,7 +81,8 @@ void StepRunner::reset() {
   }
 }
 
-void StepRunner::run(comm::Transport& transport) {
+void StepRunner::run(comm::Transport& transport, const WhileWaiting& waiting) {
+  VainLooks looks{waiting};
   std::vector<comm::Completion> done;
   // What one stream does may be what another waits for.
   const auto go_on = [&] {
@@ -97,6 +98,7 @@ void StepRunner::run(comm::Transport& transport) {
   while (unfinished_ > 0) {
     done.clear();
     transport.advance(done);
+    looks.look(!done.empty());
     for (const comm::Completion& completion : done) {
       const auto found = requests_.find(completion.request);
       const Request request = found->second;

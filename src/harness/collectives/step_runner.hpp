@@ -28,8 +28,8 @@ public:
 
   /// Fills in what this member brings.
   void begin_iteration(int iteration);
-  /// All members together.
-  void run(comm::Transport& transport);
+  /// All members together. `waiting` is told of what has not come.
+  void run(comm::Transport& transport, const WhileWaiting& waiting);
   /// Items that this member should have got, and did not, in the last iteration.
   [[nodiscard]] std::int64_t wrong_items() const { return numbers_.wrong_items(); }
 

@@ -17,6 +17,8 @@ namespace longhaul::harness {
 namespace {
 
 constexpr Bytes kMostMemory{2LL << 30};
+/// No call of MPI's own takes so long where all members are alive.
+constexpr Duration kLongestCall = std::chrono::minutes{10};
 
 /// This rank's part in the measurement of one collective.
 class Timing {
@@ -38,8 +40,12 @@ public:
     TimedRuns runs;
     for (int iteration = -repetitions.warmup; iteration < repetitions.iterations; ++iteration) {
       if (member_ >= 0) prepare(iteration);
-      if (ranks_.world().is_of_threads()) ranks_.world().barrier();
-      if (own_) own_->barrier();
+      ranks_.world().barrier();  // which sees who does not come: MPI's own waits for ever
+      std::optional<comm::BlockingCall> guard;
+      if (own_) {
+        guard.emplace("the members of a collective", kLongestCall);
+        own_->barrier();
+      }
       Duration mine{};
       if (member_ >= 0) {
         const TimePoint begin = now();
@@ -262,6 +268,7 @@ TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
                      const Repetitions& repetitions, BufferUse use, CollectiveCalls calls) {
   const plan::CollectiveSteps steps = plan::steps_of(collective);
   Timing timing{collective, ranks};
+  const WhileWaiting waiting = [&](Duration waited) { ranks.watchdog().check_wait(waited); };
   if (calls == CollectiveCalls::shared) {
     require_one_host(collective, ranks);
     std::optional<SharedRunner> runner;
@@ -269,13 +276,13 @@ TimedRuns time_steps(const plan::Collective& collective, engine::Ranks& ranks,
       runner.emplace(collective, steps, timing.member(), use, ranks.world());
     return timing.time(
         repetitions, [&](int iteration) { runner->begin_iteration(iteration); },
-        [&] { runner->run(); }, [&] { return runner->wrong_items(); });
+        [&] { runner->run(waiting); }, [&] { return runner->wrong_items(); });
   }
   std::optional<StepRunner> runner;
   if (timing.member() >= 0) runner.emplace(collective, steps, timing.member(), use);
   return timing.time(
       repetitions, [&](int iteration) { runner->begin_iteration(iteration); },
-      [&] { runner->run(ranks.host_transport()); }, [&] { return runner->wrong_items(); });
+      [&] { runner->run(ranks.host_transport(), waiting); }, [&] { return runner->wrong_items(); });
 }
 
 std::optional<TimedRuns> time_own(const plan::Collective& asked, engine::Ranks& ranks,

@@ -127,6 +127,25 @@ TEST_F(FaultsTest, ARankStoppedWhileTheOthersMeetEndsTheRunInTime) {
   EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "), HasSubstr(" is stopped")));
 }
 
+/// A collective on the machine as it is, where no engine looks around.
+TEST_F(FaultsTest, ARankStoppedInACollectiveAtFullSpeedEndsTheRunInTime) {
+  program_ = {LONGHAUL_BENCH_COLLECTIVES};
+  for (const char* calls : {"messages", "shared"}) {
+    start(4, {scenario(), "--kind", "all-reduce", "--bytes", "4MiB", "--algorithm", "ring",
+              "--emulate", "off", "--collectives", calls, "--iterations", "100000", "--deadline",
+              "1s"});
+    std::this_thread::sleep_for(3s);
+    const std::vector<int> pids = rank_pids();
+    ASSERT_EQ(pids.size(), 4u) << output();
+    kill(pids[2], SIGSTOP);
+    const auto stopped_at = Clock::now();
+    EXPECT_EQ(finish(), 3) << output();
+    EXPECT_LT(Clock::now() - stopped_at, 6s + 10s) << output();
+    EXPECT_THAT(output(), AllOf(HasSubstr("the run ends: rank "),
+                                HasSubstr(" is stopped (frozen, SIGSTOP)")));
+  }
+}
+
 /// A rank is stopped as soon as its program is there: long before it has met the others.
 TEST_F(FaultsTest, ARankFrozenInsideMpiInitEndsTheRunAtTheDeadline) {
   start(4, {"--schedule", "1f1b", "--iterations", "1", "--deadline", "1s"});
