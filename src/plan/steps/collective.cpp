@@ -127,8 +127,8 @@ bool has_algorithm(CollectiveKind kind, CollectiveAlgorithm algorithm, bool flat
       return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
              kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
     case Algorithm::double_tree:
-      if (kind == CollectiveKind::all_reduce) return flat;
-      return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+      return flat && (kind == CollectiveKind::all_reduce || kind == CollectiveKind::broadcast ||
+                      kind == CollectiveKind::reduce);
     case Algorithm::hierarchical: return false;
   }
   return false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -164,6 +165,30 @@ TEST(CollectiveSteps, AMeshSendsLeastAlongTheDimensionThatAReductionTakesLast) {
     bytes[message.from / 8 != message.to / 8] += message.size.count();
   EXPECT_EQ(bytes[false], 32 * 2 * 3200 * 7 / 8);
   EXPECT_EQ(bytes[true], 32 * 2 * (3200 / 8) * 3 / 4);
+}
+
+/// From, to, step and size of each message.
+std::vector<std::tuple<int, int, int, std::int64_t>> messages_of(const Collective& collective) {
+  std::vector<std::tuple<int, int, int, std::int64_t>> all;
+  for (const StepMessage& message : steps_of(collective).messages)
+    all.emplace_back(message.from, message.to, message.step, message.size.count());
+  return all;
+}
+
+// An algorithm that a kind does not have along a dimension is refused, and is not another one.
+TEST(CollectiveSteps, EachAlgorithmAlongADimensionSendsOtherMessages) {
+  for (const CollectiveKind kind : every<CollectiveKind>()) {
+    std::map<std::vector<std::tuple<int, int, int, std::int64_t>>, Algorithm> seen;
+    for (const Algorithm algorithm : every<Algorithm>()) {
+      const Collective each =
+          along(kind, Bytes{1024}, {2, 8}, {0, 1}, {Algorithm::ring, algorithm});
+      if (why_no_steps(each)) continue;
+      const auto [other, is_new] = seen.try_emplace(messages_of(each), algorithm);
+      EXPECT_TRUE(is_new) << to_text(kind) << ": " << to_string(algorithm) << " is "
+                          << to_string(other->second);
+    }
+    EXPECT_GE(seen.size(), 2U);
+  }
 }
 
 TEST(CollectiveSteps, SayWhyThereAreNone) {
