@@ -87,11 +87,6 @@ public:
     return each(
         [&](MicrobatchId m) { outputs_.push_back(chunk_.backward(m, {}, take(inputs_, m))); });
   }
-  /// Forgets what forward() has left.
-  void drop() {
-    for (MicrobatchId microbatch{}; microbatch < kMicrobatches; ++microbatch)
-      chunk_.drop(microbatch);
-  }
   void expect_results(const char* what) {
     for (const nn::Buffer& output : outputs_) expect_numbers(math_, output.view(), what);
   }
