@@ -151,7 +151,8 @@ std::int64_t room_of(const CompressDeviceOptions& options) {
 
 void time_beside_layer(const CompressDeviceOptions& options, const DeviceThresholds& thresholds,
                        DeviceGradient& gradient, CompressDeviceReport& report) {
-  const std::unique_ptr<nn::TensorOps> math = nn::make_cuda_tensor_ops(options.index, cuda::Urgency::high);
+  const std::unique_ptr<nn::TensorOps> math =
+      nn::make_cuda_tensor_ops(options.index, cuda::Urgency::high);
   report.notes = nn::accelerator_notes(*math);
   report.host_threads = host_threads(options);
   nn::DeviceMemory memory{*math, 0};

@@ -171,9 +171,8 @@ void WeightBundles::set_masters(const TrainingModel& model) {
                         model.seed};
   std::map<std::string, std::size_t> firsts;
   for (const nn::Parameter& each : whole.parameters())
-    firsts[each.name] =
-        static_cast<std::size_t>(each.weights.data - whole.all_weights().data) /
-        bytes_of(each.weights.type);
+    firsts[each.name] = static_cast<std::size_t>(each.weights.data - whole.all_weights().data) /
+                        bytes_of(each.weights.type);
   for (const WeightBundle& bundle : bundles_) note_held(bundle, firsts);
   std::size_t first = 0;
   for (const ShardRange& each : held_) {
@@ -230,8 +229,7 @@ nn::ArrayView WeightBundles::gradient_of(OperationId id) {
   return local_.at({operation.chunk, operation.place}).view();
 }
 
-void WeightBundles::sum(nn::TensorOps& math, const std::vector<Source>& sources,
-                        nn::ArrayView to) {
+void WeightBundles::sum(nn::TensorOps& math, const std::vector<Source>& sources, nn::ArrayView to) {
   math.zero(to);
   for (const Source& each : sources) {
     const nn::ArrayView from = (each.from != nullptr ? each.from->numbers.view() : each.local)
@@ -284,7 +282,7 @@ void WeightBundles::take(const CommunicationVector& vector, nn::TensorOps& math)
       continue;
     const ShardRange item = other.item();
     math.copy(vector.numbers.view().part(item.first, item.count),
-               other.numbers.view().part(item.first, item.count));
+              other.numbers.view().part(item.first, item.count));
     other.is_begun = true;
   }
 }
