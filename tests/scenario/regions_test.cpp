@@ -158,11 +158,12 @@ TEST(RegionTable, BadLinesAreRefusedWithTheirNumber) {
   EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,nan,1,1,64\n"), HasSubstr("is no measurement"));
   EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,1,1,,64\n"),
               HasSubstr("throughput_received_bps = \"\""));
-  EXPECT_THAT(refusal_of_table(kHeader + "\"a\",b,1,1,1,1,64\n"), HasSubstr("is no region"));
+  EXPECT_THAT(refusal_of_table(kHeader + "\"a,b,1,1,1,1,64\n"), HasSubstr("is no region"));
   EXPECT_THAT(refusal_of_table(kHeader + "a,b,1,1,1,1e99,64\n"), HasSubstr("is no measurement"));
 }
 
 TEST(RegionTable, ReadsColumnsByNameAndLinesOfAnySystem) {
+  EXPECT_NE(RegionTable::parse(kHeader + "\"a\",b,1,1,1,1,64\n", "t.csv").find("a", "b"), nullptr);
   const RegionTable table = RegionTable::parse(
       "dst_region,throughput_received_bps,rtt_avg_ms,src_region\r\nb,1e9,8,a\r\n", "t.csv");
   ASSERT_NE(table.find("a", "b"), nullptr);
