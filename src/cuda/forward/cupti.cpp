@@ -13,16 +13,10 @@ const longhaul::cuda::Library& library() {
 
 }  // namespace
 
-#define FORWARD(name)                                                 \
-  [] {                                                                \
-    static auto* const found = library().find<decltype(name)>(#name); \
-    return found;                                                     \
-  }()
-
 extern "C" {
 
 CUptiResult cuptiGetResultString(CUptiResult result, const char** str) {
-  return FORWARD(cuptiGetResultString)(result, str);
+  return LONGHAUL_FORWARD(cuptiGetResultString)(result, str);
 }
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc funcBufferRequested,
                                            CUpti_BuffersCallbackCompleteFunc funcBufferCompleted) {
@@ -31,30 +25,32 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc func
       library().find<decltype(cuptiActivityGetNextRecord)>("cuptiActivityGetNextRecord"));
   static_cast<void>(library().find<decltype(cuptiActivityGetNumDroppedRecords)>(
       "cuptiActivityGetNumDroppedRecords"));
-  return FORWARD(cuptiActivityRegisterCallbacks)(funcBufferRequested, funcBufferCompleted);
+  return LONGHAUL_FORWARD(cuptiActivityRegisterCallbacks)(funcBufferRequested, funcBufferCompleted);
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
-  return FORWARD(cuptiActivityEnable)(kind);
+  return LONGHAUL_FORWARD(cuptiActivityEnable)(kind);
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
-  return FORWARD(cuptiActivityDisable)(kind);
+  return LONGHAUL_FORWARD(cuptiActivityDisable)(kind);
 }
-CUptiResult cuptiActivityFlushAll(uint32_t flag) { return FORWARD(cuptiActivityFlushAll)(flag); }
+CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  return LONGHAUL_FORWARD(cuptiActivityFlushAll)(flag);
+}
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t validBufferSizeBytes,
                                        CUpti_Activity** record) {
-  return FORWARD(cuptiActivityGetNextRecord)(buffer, validBufferSizeBytes, record);
+  return LONGHAUL_FORWARD(cuptiActivityGetNextRecord)(buffer, validBufferSizeBytes, record);
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t streamId,
                                               size_t* dropped) {
-  return FORWARD(cuptiActivityGetNumDroppedRecords)(context, streamId, dropped);
+  return LONGHAUL_FORWARD(cuptiActivityGetNumDroppedRecords)(context, streamId, dropped);
 }
 CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                    uint64_t id) {
-  return FORWARD(cuptiActivityPushExternalCorrelationId)(kind, id);
+  return LONGHAUL_FORWARD(cuptiActivityPushExternalCorrelationId)(kind, id);
 }
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                   uint64_t* lastId) {
-  return FORWARD(cuptiActivityPopExternalCorrelationId)(kind, lastId);
+  return LONGHAUL_FORWARD(cuptiActivityPopExternalCorrelationId)(kind, lastId);
 }
 
 }  // extern "C"

@@ -55,3 +55,10 @@ inline void* Library::symbol(const char* name) const {
 }
 
 }  // namespace longhaul::cuda
+
+/// The function of that name in library(), which the file that forwards has; looked for once.
+#define LONGHAUL_FORWARD(name)                                        \
+  [] {                                                                \
+    static auto* const found = library().find<decltype(name)>(#name); \
+    return found;                                                     \
+  }()

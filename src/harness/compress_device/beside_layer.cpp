@@ -6,9 +6,9 @@
 
 #include "base/error.hpp"
 #include "compress/select/sparsifier.hpp"
-#include "cuda/accelerator.hpp"
 #include "device/cuda/factories.hpp"
 #include "harness/compress_device/compress_device.hpp"
+#include "harness/layers/layer_options.hpp"
 #include "harness/layers/layer_parts.hpp"
 #include "nn/cuda/factory.hpp"
 
@@ -180,14 +180,8 @@ void time_beside_layer(const CompressDeviceOptions& options, const DeviceThresho
 
 CompressDeviceReport measure_device(const CompressDeviceOptions& options,
                                     const std::function<void(const std::string&)>& say) {
-  const std::vector<cuda::AcceleratorInfo> known = cuda::accelerators();
-  if (known.empty())
-    fail("--device cuda finds no GPU ({}). Use --device cpu.", cuda::why_no_accelerator());
-  if (options.index >= static_cast<int>(known.size()))
-    fail("--index {} is no GPU (there are {}, counted from 0). Give another.", options.index,
-         known.size());
   CompressDeviceReport report;
-  report.device = known[static_cast<std::size_t>(options.index)].name;
+  report.device = gpu_name(options.index);
   const auto gradient = device::make_cuda_gradient(options.index, options.count, room_of(options));
   LargeNumbers numbers{options.count};
   const DeviceThresholds thresholds = device_thresholds(options, numbers);

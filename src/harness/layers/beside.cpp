@@ -7,7 +7,7 @@
 #include <future>
 
 #include "base/error.hpp"
-#include "nn/cuda/beside.hpp"
+#include "nn/cuda/side_traffic.hpp"
 #include "nn/layers/chunk.hpp"
 
 namespace longhaul::harness {

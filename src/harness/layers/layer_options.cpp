@@ -1,6 +1,7 @@
 #include "harness/layers/layer_options.hpp"
 
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "cuda/accelerator.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "nn/cuda/factory.hpp"
@@ -71,16 +72,24 @@ void settle_layer_options(LayerOptions& options) {
   options.prompt = 16;
 }
 
+std::string gpu_name(int index) {
+  const std::vector<cuda::AcceleratorInfo> known = cuda::accelerators();
+  if (known.empty())
+    fail("--device cuda finds no GPU ({}). Use --device cpu.", cuda::why_no_accelerator());
+  if (index < 0 || to_size(index) >= known.size())
+    fail("--index {} is no GPU (there are {}, counted from 0). Give another.", index, known.size());
+  return known[to_size(index)].name;
+}
+
 std::unique_ptr<nn::TensorOps> math_of(const LayerOptions& options, cuda::Urgency urgency) {
   if (options.device == "cpu") return nn::make_cpu_math();
-  if (cuda::accelerators().empty())
-    fail("--device cuda finds no GPU ({}). Use --device cpu.", cuda::why_no_accelerator());
+  static_cast<void>(gpu_name(options.index));
   return nn::make_cuda_tensor_ops(options.index, urgency);
 }
 
 std::string device_of(const LayerOptions& options) {
   if (options.device == "cpu") return "cpu, one core";
-  return cuda::accelerators().at(static_cast<std::size_t>(options.index)).name;
+  return gpu_name(options.index);
 }
 
 BesideReport beside_report(const LayerOptions& options) {

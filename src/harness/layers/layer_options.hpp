@@ -29,6 +29,8 @@ void declare_layer_options(Arguments& arguments, LayerOptions& options);
 /// What --check measures: tiny. Refuses options that do not go together; throws Error.
 void settle_layer_options(LayerOptions& options);
 
+/// Of --device cuda; throws Error where there is no such GPU.
+[[nodiscard]] std::string gpu_name(int index);
 /// The device's arithmetic. Throws Error where there is no such device.
 [[nodiscard]] std::unique_ptr<nn::TensorOps> math_of(const LayerOptions& options,
                                                      cuda::Urgency urgency = cuda::Urgency::normal);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "trace/export/text_writer.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -90,14 +91,6 @@ TracedOperator tasks_of_runs(const std::vector<TaskRun>& runs) {
   return traced;
 }
 
-/// A cell of a CSV (RFC 4180).
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string{"\"\""} : std::string{c};
-  return cell + '"';
-}
-
 bool is_same_operator(const OperatorTimes& a, const OperatorTimes& b) {
   return a.part == b.part && a.block == b.block && a.call.operation == b.call.operation &&
          a.call.shape == b.call.shape && a.call.type == b.call.type;
@@ -155,8 +148,8 @@ std::string tasks_csv(const TaskProfile& profile) {
   std::string text = "operator,kernel,position,median_ns,gap_ns\n";
   for (const auto& [name, traced] : profile.table)
     for (std::size_t i = 0; i < traced.tasks.size(); ++i)
-      text += fmt::format("{},{},{},{:.0f},{:.0f}\n", name, csv_cell(traced.tasks[i].kernel), i,
-                          traced.tasks[i].median_ns, traced.tasks[i].gap_ns);
+      text += fmt::format("{},{},{},{:.0f},{:.0f}\n", name, trace::csv_cell(traced.tasks[i].kernel),
+                          i, traced.tasks[i].median_ns, traced.tasks[i].gap_ns);
   return text;
 }
 

@@ -1,6 +1,6 @@
 #include "cuda/accelerator.hpp"
-#include "nn/cuda/beside.hpp"
 #include "nn/cuda/factory.hpp"
+#include "nn/cuda/side_traffic.hpp"
 
 namespace longhaul::nn {
 

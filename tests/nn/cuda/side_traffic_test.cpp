@@ -1,4 +1,4 @@
-#include "nn/cuda/beside.hpp"
+#include "nn/cuda/side_traffic.hpp"
 
 #include <thread>
 
