@@ -65,8 +65,8 @@ TEST_F(CudaTimedDeviceTest, TheSecondBlockNeedsNoHostToBegin) {
 TEST_F(CudaTimedDeviceTest, MakesUpForALateStartWithinTheCredit) {
   device::CudaTimedDevice device{0, 10s};
   device.begin_iteration(0);
-  // 10 ms late, and 2% of the block may be recovered.
-  device.start(OpId{0}, now() - 10ms, 3s);
+  // 50 ms late, and 2% of the block may be recovered: more than a busy machine sees its end late.
+  device.start(OpId{0}, now() - 50ms, 3s);
   const engine::FinishedBlock block = wait_for(device);
   EXPECT_GE(block.due - block.start, 3s - 60ms - clock().largest_error());
   EXPECT_LT(block.due - block.start, 3s - 5ms);
