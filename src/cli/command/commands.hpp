@@ -126,6 +126,8 @@ void add_tune_options(Arguments& command, TuneArguments& arguments);
 /// The options of `advise`, as typed; empty: the default.
 struct AdviseArguments {
   std::string budget, moves, threads;
+  std::string objective, deadline, tokens, mtbf, checkpoint;
+  std::vector<std::string> without;  ///< datacenters
 };
 
 /// The options of `predict` and `profile fit`.

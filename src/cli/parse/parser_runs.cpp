@@ -3,9 +3,20 @@
 namespace longhaul::cli {
 
 void Parser::add_advise() {
-  longhaul::Arguments& command =
-      add_command(tool_, "advise", "how to train here: the fastest plan, and what each idea brings",
-                  advise_command, {1, 1}, "scenario (.toml), stages placed or not");
+  longhaul::Arguments& command = add_command(
+      tool_, "advise", "how to train here: the fastest plan, and what each idea brings",
+      advise_command, {1, 1}, "scenario (.toml), divided into stages or not, placed or not");
+  command.option("--objective", options_.advise.objective,
+                 "time (default), or cost: dollars of an iteration; of scenarios without stages");
+  command.option("--tokens", options_.advise.tokens, "of the whole training: 270e9");
+  command.option("--deadline", options_.advise.deadline,
+                 "plans that take longer are none: 30d, 12h; needs --tokens");
+  command.option("--mtbf", options_.advise.mtbf,
+                 "mean time between failures of one GPU: 50000h (default: none fails)");
+  command.option("--checkpoint", options_.advise.checkpoint,
+                 "time in which a checkpoint is written, with --mtbf");
+  command.option("--without", options_.advise.without, "datacenter that leaves (may be repeated)")
+      .one_value_each();
   command.option("--budget-seconds", options_.advise.budget,
                  "wall-clock time of its searches together, about (default: 60)");
   command.option("--search-moves", options_.advise.moves,

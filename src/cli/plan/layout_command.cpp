@@ -41,26 +41,6 @@ void refuse_site_options(const PlanArguments& typed) {
            option);
 }
 
-/// Sets the sites' prices; the greatest of them, in $ for a GPU and hour.
-double set_prices(const Scenario& scenario, const std::string& typed, LayoutProblem& problem) {
-  if (!typed.empty()) return positive_number("--price", typed);
-  std::set<double> prices;
-  const Datacenter* without = nullptr;
-  for (const Datacenter& datacenter : scenario.datacenters) {
-    if (datacenter.price) prices.insert(*datacenter.price);
-    if (!datacenter.price) without = &datacenter;
-  }
-  if (prices.empty()) return kUsualPrice;
-  const double greatest = *prices.rbegin();
-  if (prices.size() == 1) return greatest;
-  if (without != nullptr)
-    fail("{}: {} has no price, and the others' differ. Give it a price, or --price for all.",
-         scenario.name, without->name);
-  for (std::size_t site = 0; site < problem.sites.size(); ++site)
-    problem.sites[site].price = *scenario.datacenters[site].price / greatest;
-  return greatest;
-}
-
 ordered_json price_json(const LayoutReport& report) {
   const double greatest = report.run.dollars_per_gpu_hour;
   if (report.problem.has_one_price()) return greatest;
@@ -152,6 +132,25 @@ std::string json_of(const Options& options, const LayoutReport& report, double s
 }
 
 }  // namespace
+
+double set_prices(const Scenario& scenario, const std::string& typed, LayoutProblem& problem) {
+  if (!typed.empty()) return positive_number("--price", typed);
+  std::set<double> prices;
+  const Datacenter* without = nullptr;
+  for (const Datacenter& datacenter : scenario.datacenters) {
+    if (datacenter.price) prices.insert(*datacenter.price);
+    if (!datacenter.price) without = &datacenter;
+  }
+  if (prices.empty()) return kUsualPrice;
+  const double greatest = *prices.rbegin();
+  if (prices.size() == 1) return greatest;
+  if (without != nullptr)
+    fail("{}: {} has no price, and the others' differ. Give it a price, or --price for all.",
+         scenario.name, without->name);
+  for (std::size_t site = 0; site < problem.sites.size(); ++site)
+    problem.sites[site].price = *scenario.datacenters[site].price / greatest;
+  return greatest;
+}
 
 SearchedScenario searched_scenario(const std::string& file, std::vector<std::string> overrides) {
   const scenario::SearchedText text =

@@ -56,6 +56,16 @@ struct SearchedScenario {
 [[nodiscard]] SearchedScenario searched_scenario(const std::string& file,
                                                  std::vector<std::string> overrides);
 
+/// Sets the sites' prices; the greatest of them, in $ for a GPU and hour. `typed`: --price.
+double set_prices(const Scenario& scenario, const std::string& typed,
+                  planner::LayoutProblem& problem);
+
+/// Where its stages or replicas lie, with their number in each datacenter.
+[[nodiscard]] nlohmann::ordered_json placement_json(const planner::LayoutProblem& problem,
+                                                    const planner::Layout& layout);
+[[nodiscard]] std::string placement_text(const planner::LayoutProblem& problem,
+                                         const planner::Layout& layout);
+
 /// What `longhaul plan --search parallel` says.
 [[nodiscard]] Answer layout_answer(const Options& options);
 

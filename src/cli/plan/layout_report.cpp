@@ -32,25 +32,6 @@ ordered_json null_or(const std::optional<double>& value) {
   return value ? ordered_json(*value) : ordered_json{};
 }
 
-ordered_json placement_json(const LayoutProblem& problem, const planner::Layout& layout) {
-  const planner::SiteChoice& choice = problem.placings[at(layout.placing)];
-  const bool of_stages = choice.split == planner::SiteSplit::stages;
-  const std::vector<int> parts = scenario::evenly(of_stages ? layout.pipeline : layout.data,
-                                                  static_cast<int>(choice.sites.size()));
-  ordered_json sites = ordered_json::object();
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    sites[problem.sites[at(choice.sites[i])].name] = parts[i];
-  return {{"split", planner::to_string(choice.split)}, {"datacenters", sites}};
-}
-
-std::string placement_text(const LayoutProblem& problem, const planner::Layout& layout) {
-  const ordered_json json = placement_json(problem, layout);
-  std::string text;
-  for (const auto& [name, count] : json["datacenters"].items())
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count.get<int>());
-  return fmt::format("{}: {}", json["split"].get<std::string>(), text);
-}
-
 bool overlap(const LayoutPlan& a, const LayoutPlan& b) {
   return a.low <= b.high && b.low <= a.high;
 }
@@ -141,6 +122,25 @@ ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
 }
 
 }  // namespace
+
+ordered_json placement_json(const LayoutProblem& problem, const planner::Layout& layout) {
+  const planner::SiteChoice& choice = problem.placings[at(layout.placing)];
+  const bool of_stages = choice.split == planner::SiteSplit::stages;
+  const std::vector<int> parts = scenario::evenly(of_stages ? layout.pipeline : layout.data,
+                                                  static_cast<int>(choice.sites.size()));
+  ordered_json sites = ordered_json::object();
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    sites[problem.sites[at(choice.sites[i])].name] = parts[i];
+  return {{"split", planner::to_string(choice.split)}, {"datacenters", sites}};
+}
+
+std::string placement_text(const LayoutProblem& problem, const planner::Layout& layout) {
+  const ordered_json json = placement_json(problem, layout);
+  std::string text;
+  for (const auto& [name, count] : json["datacenters"].items())
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count.get<int>());
+  return fmt::format("{}: {}", json["split"].get<std::string>(), text);
+}
 
 bool is_on_front(const LayoutProblem& problem, LayoutObjective objective) {
   return objective != LayoutObjective::utilisation || problem.has_one_price();

@@ -16,10 +16,12 @@
 
 namespace longhaul::planner {
 
-/// What a plan may use beside the static schedules: orders of blocks that know of delays
-/// (CrossPipe), turns of a DP-cell's pipelines on the WAN (Atlas), communication partitioned and
-/// hidden beside operators (Centauri).
-#define LONGHAUL_IDEAS(X) X(order, "order") X(turns, "turns") X(overlap, "overlap")
+/// What a plan may use beside the static schedules: a layout (t, d, p), micro-batch, recomputation
+/// and sharding that no rule of thumb gives (vTrain), some datacenters instead of all (Atlas),
+/// orders of blocks that know of delays (CrossPipe), turns of a DP-cell's pipelines on the WAN
+/// (Atlas), communication partitioned and hidden beside operators (Centauri).
+#define LONGHAUL_IDEAS(X) \
+  X(layout, "layout") X(sites, "sites") X(order, "order") X(turns, "turns") X(overlap, "overlap")
 LONGHAUL_LISTED_ENUM(Idea, LONGHAUL_IDEAS);
 
 using IdeaSet = std::bitset<kCountOf<Idea>>;
@@ -33,33 +35,38 @@ using IdeaSet = std::bitset<kCountOf<Idea>>;
   return (inner & ~outer).none();
 }
 
+/// What plans are compared by: ns of an iteration, or 10^-9 dollars of one.
+using Score = std::int64_t;
+
 /// One way to run the iteration: `simulate --schedule`, and `--overlap` where one is named.
 struct AdvisedPlan {
   Schedule schedule;    ///< within budget and capacity
   std::string overlap;  ///< empty: none
   Duration makespan{};
-  IdeaSet ideas;  ///< that it uses
-  Bound bound{};  ///< of its class; 0: none was computed
+  IdeaSet ideas;     ///< that it uses
+  Bound bound{};     ///< of its class; 0: none was computed
+  int scenario = 0;  ///< of several that were advised together: index
+  Score score = 0;   ///< less is better
 };
 
 /// What an idea gains; below 0 never.
 struct IdeaValue {
   Idea idea{};
-  Duration alone;    ///< over the static schedules, by itself
-  Duration added;    ///< over those before it in the list: these add up to the whole gain
-  Duration removed;  ///< that the best plan loses without it
+  Score alone = 0;    ///< over the static schedules, by itself
+  Score added = 0;    ///< over those before it in the list: these add up to the whole gain
+  Score removed = 0;  ///< that the best plan loses without it
 };
 
-/// An idea without which the best plan is as fast.
+/// An idea without which the best plan is as good.
 struct UnusedIdea {
   Idea idea{};
   std::string reason;
 };
 
 struct Advice {
-  /// The fastest of each set of ideas that no smaller set reaches; the best first.
+  /// The best of each set of ideas that no smaller set reaches; the best first.
   std::vector<AdvisedPlan> plans;
-  std::optional<Duration> baseline;  ///< the fastest static schedule; nothing: none fits
+  std::optional<Score> baseline;     ///< of the best plan without ideas; nothing: none fits
   std::vector<IdeaValue> waterfall;  ///< each next one gains most; empty without a baseline
   std::vector<UnusedIdea> unused;
   std::size_t evaluated = 0;  ///< plans that were simulated by name
@@ -73,15 +80,15 @@ struct AdviceOptions {
   std::optional<std::int64_t> moves;         ///< instead of it, of each search: repeatable
   int threads = 0;                           ///< 0: all cores
   std::function<bool()> stopped;             ///< asked between plans: true ends the search
-  /// Told of the best so far when so many of kStepsOfAdvice are done.
-  std::function<void(int done, const AdvisedPlan& best)> after_step;
+  std::optional<Duration> longest{};         ///< plans that take longer are none
+  /// Told of the best so far when `done` of `all` steps are done.
+  std::function<void(int done, int all, const AdvisedPlan& best)> after_step;
 };
-/// Static and dynamic schedules; the search of `best`; turns; overlaps.
-inline constexpr int kStepsOfAdvice = 4;
 
 /// The joint search over the ideas for a placed scenario, decoupled. Never slower than what
 /// `simulate` says of any static, dynamic or shared schedule that it tried, of `best`,
-/// `atlas+best`, or of the fastest of these under any overlap. Refused as try_find_best() is.
+/// `atlas+best`, or of the fastest of these under any overlap. Refused as try_find_best() is, and
+/// where no plan is short enough.
 [[nodiscard]] Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options = {});
 
 }  // namespace longhaul::planner

@@ -52,6 +52,20 @@ std::string toml_text(std::string_view text) {
   return quotes + '"';
 }
 
+/// What of the plan's ranks is written.
+struct Emitted {
+  bool all = true;  ///< otherwise a representative part
+  int cell = 1;     ///< of it: replicas, where they lie in one place
+};
+
+/// Operators of a chunk in a representative part.
+constexpr int kMostOperatorsOfChunk = 4;
+
+/// Part `i` of `count` of a time, whole ns that add up to it.
+std::int64_t part_of(Duration time, int i, int count) {
+  return time.count() * (i + 1) / count - time.count() * i / count;
+}
+
 /// Stages of one node, or one site, that follow each other: one datacenter of the scenario.
 struct StageRun {
   int first = 0, last = 0;
@@ -61,8 +75,9 @@ struct StageRun {
 
 class ScenarioWriter {
 public:
-  ScenarioWriter(const LayoutProblem& problem, const LayoutPlan& plan)
+  ScenarioWriter(const LayoutProblem& problem, const LayoutPlan& plan, Emitted emitted)
       : problem_{problem},
+        emitted_{emitted},
         layout_{plan.layout},
         plan_{plan},
         row_{row_of(problem, layout_)},
@@ -74,10 +89,10 @@ public:
 
   std::string text(const std::string& name) {
     add_head(name);
-    if (layout_.chunks == 1) add_model();
+    if (has_block_costs()) add_model();
     add_parallel();
     add_costs();
-    if (layout_.chunks > 1) add_operators();
+    if (!has_block_costs()) add_operators();
     add_memory();
     add_places();
     return std::move(text_);
@@ -89,14 +104,29 @@ private:
     text_ += fmt::format(format, std::forward<Args>(args)...) + '\n';
   }
 
+  [[nodiscard]] bool has_block_costs() const { return emitted_.all && layout_.chunks == 1; }
+  [[nodiscard]] bool is_of_sites() const {
+    return choice_.split == SiteSplit::replicas && choice_.sites.size() > 1;
+  }
+  /// Replicas that are written.
+  [[nodiscard]] int replicas() const {
+    if (emitted_.all) return layout_.data;
+    return is_of_sites() ? static_cast<int>(choice_.sites.size()) : emitted_.cell;
+  }
+  [[nodiscard]] bool sends_gradients() const { return !emitted_.all && is_of_sites(); }
+
   void add_head(const std::string& name) {
     line("# A plan of `longhaul plan --search parallel`: {} on {} GPUs of {}.",
          scenario::shown(row_.model), layout_.gpus(), row_.machine);
     line("# (t, d, p) = ({}, {}, {}), micro-batch {}, {}, recomputation {}, sharding {}.",
          layout_.tensor, layout_.data, layout_.pipeline, layout_.micro_batch,
          to_string(layout_.order), to_string(layout_.recompute), to_string(layout_.sharding));
-    line("# longhaul simulate FILE --schedule {}: iteration {} ns. Times are predicted.",
-         to_string(layout_.order), plan_.iteration.count());
+    if (emitted_.all)
+      line("# longhaul simulate FILE --schedule {}: iteration {} ns. Times are predicted.",
+           to_string(layout_.order), plan_.iteration.count());
+    else
+      line("# What its ranks repeat: one of each tensor group; replicas: {}.",
+           is_of_sites() ? "one of each site" : fmt::format("{}, the others alike", replicas()));
     line("# Of a rank; tensor-parallel collectives are part of its blocks. `optimizer` is what");
     line("# follows the last backward: gradients summed over the replicas, the embedding's, the");
     line("# step. Selective recomputation is part of the backward.");
@@ -120,19 +150,25 @@ private:
   }
 
   void add_parallel() {
-    line("[parallel]\nstages = {}\nreplicas = {}\ntensor = {}", layout_.pipeline, layout_.data,
-         layout_.tensor);
+    line("[parallel]\nstages = {}\nreplicas = {}", layout_.pipeline, replicas());
     line("microbatches = {}", times_.microbatches);
-    line("chunks = {}", layout_.chunks);
-    line("order = \"tensor,replica,stage\"");
-    line("gradient_sync = \"none\"  # its time is in costs.optimizer\n");
+    line("chunks = {}", emitted_.all ? layout_.chunks : std::max(2, layout_.chunks));
+    if (emitted_.all) line("tensor = {}\norder = \"tensor,replica,stage\"", layout_.tensor);
+    if (!emitted_.all) line("cell = {}", is_of_sites() ? 1 : emitted_.cell);
+    if (sends_gradients())
+      line("gradient_sync = \"{}\"  # between sites\n",
+           layout_.sharding == profile::ShardingKind::none ? "all-reduce" : "zero1");
+    else
+      line("gradient_sync = \"none\"  # its time is in costs.optimizer\n");
   }
 
   void add_costs() {
     std::vector<Duration> ends;
-    for (int device = 0; device < times_.devices; ++device) ends.push_back(times_.tail(device));
+    for (int device = 0; device < times_.devices; ++device)
+      ends.push_back(times_.tail(device) -
+                     (sends_gradients() ? times_.over_sites[at(device)] : Duration{}));
     line("[costs]");
-    if (layout_.chunks == 1) {
+    if (has_block_costs()) {
       for (const auto& [key, kind] :
            {std::pair{"forward", BlockKind::F}, std::pair{"backward", BlockKind::B},
             std::pair{"dgrad", BlockKind::D}, std::pair{"wgrad", BlockKind::W},
@@ -151,17 +187,32 @@ private:
     line("activation = \"{}B\"\n", std::max<std::int64_t>(1, std::llround(memory.activations)));
   }
 
-  /// A chunk is one operator: chunks of a device need not take the same time.
+  /// A chunk is one operator: chunks of a device need not take the same time. Of a representative
+  /// part it is several, so that two chunks of a stage, and buckets of gradients, may be made of
+  /// them.
   void add_operators() {
+    const int count = operators_of_chunk();
     for (std::size_t chunk = 0; chunk < times_.chunks.size(); ++chunk) {
       const LayoutTimes::OfChunk& of = times_.chunks[chunk];
-      line("[[operator]]\nname = \"chunk {}\"\nkind = \"matmul\"", chunk);
+      const auto of_kind = [&](BlockKind kind, int i) {
+        return part_of(of[index(kind)], i, count);
+      };
       const Bytes weights = times_.weights[at(times_.device_of_chunk[chunk])];
-      line("weights = \"{}B\"", weights.count() / layout_.chunks);
-      line("forward = \"{}ns\"\ndgrad = \"{}ns\"\nwgrad = \"{}ns\"\nrecompute = \"{}ns\"\n",
-           of[index(BlockKind::F)].count(), of[index(BlockKind::D)].count(),
-           of[index(BlockKind::W)].count(), of[index(BlockKind::R)].count());
+      for (int i = 0; i < count; ++i) {
+        line("[[operator]]\nname = \"chunk {}{}\"\nkind = \"matmul\"", chunk,
+             count == 1 ? "" : fmt::format(" part {}", i));
+        line("weights = \"{}B\"", weights.count() / layout_.chunks / count);
+        line("forward = \"{}ns\"\ndgrad = \"{}ns\"\nwgrad = \"{}ns\"\nrecompute = \"{}ns\"\n",
+             of_kind(BlockKind::F, i), of_kind(BlockKind::D, i), of_kind(BlockKind::W, i),
+             of_kind(BlockKind::R, i));
+      }
     }
+  }
+
+  [[nodiscard]] int operators_of_chunk() const {
+    if (emitted_.all) return 1;
+    const int chunks = static_cast<int>(times_.chunks.size());
+    return std::clamp(row_.layers / chunks, layout_.chunks == 1 ? 2 : 1, kMostOperatorsOfChunk);
   }
 
   void add_memory() {
@@ -172,10 +223,22 @@ private:
     if (times_.has_recompute) line("recompute = true");
     if (layout_.recompute == RecomputeKind::selective)
       line("recompute = \"selective\"  # its time is in the backward");
-    line("budget = {:.6f}", std::max(1.0, flight / usual + 1e-6));
+    line("budget = {:.6f}",
+         std::max(1.0, (emitted_.all ? flight : most_in_flight()) / usual + 1e-6));
     line("static = \"{}B\"", std::llround(memory.weights + memory.optimizer + memory.working));
     if (problem_.memory) line("capacity = \"{}B\"", problem_.memory->count());
     text_ += '\n';
+  }
+
+  /// Activations of a stage that the capacity has room for, at most those of all microbatches.
+  [[nodiscard]] double most_in_flight() const {
+    const double own = in_flight(layout_, times_.microbatches);
+    if (!problem_.memory) return times_.microbatches;
+    const profile::RowMemory memory = profile::memory_of(row_, 1);
+    const double room = static_cast<double>(problem_.memory->count()) - memory.weights -
+                        memory.optimizer - memory.working;
+    return std::clamp(std::floor(room / std::max(1.0, memory.activations)), own,
+                      std::max<double>(own, times_.microbatches));
   }
 
   [[nodiscard]] int site_of_stage(int stage) const {
@@ -213,8 +276,7 @@ private:
 
   void add_places() {
     const std::vector<StageRun> runs = stage_runs();
-    if (choice_.split == SiteSplit::replicas && choice_.sites.size() > 1)
-      return add_replica_places(runs);
+    if (is_of_sites()) return add_replica_places(runs);
     for (const StageRun& run : runs)
       line("[[datacenter]]\nname = {}\nstages = \"{}-{}\"\n", toml_text(run.name), run.first,
            run.last);
@@ -224,7 +286,8 @@ private:
   /// Each site has the runs of its replicas.
   void add_replica_places(const std::vector<StageRun>& runs) {
     const std::vector<int> parts =
-        scenario::evenly(layout_.data, static_cast<int>(choice_.sites.size()));
+        scenario::evenly(replicas(), static_cast<int>(choice_.sites.size()));
+    std::vector<std::vector<StageRun>> of_sites;
     int first = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       std::vector<StageRun> here = runs;
@@ -236,7 +299,22 @@ private:
              toml_text(run.name), run.first, run.last, first, first + parts[i] - 1);
       add_links(here);
       first += parts[i];
+      of_sites.push_back(std::move(here));
     }
+    if (sends_gradients()) add_links_of_gradients(of_sites);
+  }
+
+  /// Between the same stages in all pairs of sites.
+  void add_links_of_gradients(const std::vector<std::vector<StageRun>>& of_sites) {
+    for (std::size_t from = 0; from < of_sites.size(); ++from)
+      for (std::size_t to = 0; to < of_sites.size(); ++to) {
+        if (from == to) continue;
+        const SiteLink& link = problem_.links[at(choice_.sites[from])][at(choice_.sites[to])];
+        for (std::size_t run = 0; run < of_sites[from].size(); ++run)
+          line("[[link]]\nfrom = {}\nto = {}\nlatency = \"{}ns\"\nbandwidth = \"{}\"\n",
+               toml_text(of_sites[from][run].name), toml_text(of_sites[to][run].name),
+               link.latency.count(), rate_text(link.bandwidth));
+      }
   }
 
   void add_links(const std::vector<StageRun>& runs) {
@@ -268,6 +346,7 @@ private:
   }
 
   const LayoutProblem& problem_;
+  Emitted emitted_;
   const Layout& layout_;
   const LayoutPlan& plan_;
   TrainingRow row_;
@@ -280,7 +359,12 @@ private:
 
 std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
                           const std::string& name) {
-  return ScenarioWriter{problem, plan}.text(name);
+  return ScenarioWriter{problem, plan, {}}.text(name);
+}
+
+std::string representative_text(const LayoutProblem& problem, const LayoutPlan& plan,
+                                const std::string& name, int cell) {
+  return ScenarioWriter{problem, plan, {.all = false, .cell = cell}}.text(name);
 }
 
 }  // namespace longhaul::planner

@@ -36,9 +36,12 @@ struct TrainingCost {
 #define LONGHAUL_RATE_PLANS(X) X(baseline, "baseline") X(best, "best")
 LONGHAUL_LISTED_ENUM(RatePlans, LONGHAUL_RATE_PLANS);
 
+/// `space` with its largest t within a node, and its least p at which a layout fits unsharded.
+[[nodiscard]] LayoutSpace rule_of_thumb(const LayoutProblem& problem, LayoutSpace space);
+
 /// Of every multiple of a node's GPUs up to `most`: the rate of the fastest layout on as many GPUs
-/// or fewer. Those on which nothing fits are left out. `baseline` narrows the space to t of a
-/// node's GPUs and the least p at which a layout fits.
+/// or fewer. Those on which nothing fits are left out. `baseline` narrows the space by
+/// rule_of_thumb(), with t of all a node's GPUs.
 struct PlanRates {
   std::vector<GpuRate> rates;
   std::vector<LayoutPlan> plans;  ///< of each rate

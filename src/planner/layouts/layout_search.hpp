@@ -88,6 +88,14 @@ void add_intervals(const LayoutProblem& problem, std::vector<LayoutPlan>& plans)
 [[nodiscard]] std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
                                         const std::string& name);
 
+/// The same of what its ranks repeat, for searches over orders and overlaps: one rank of each
+/// tensor group, and of the replicas `cell` (which divides them) that may share the WAN in turns;
+/// or, with replicas in several sites, one of each, whose gradients are messages between the sites
+/// (sums inside a site stay in `costs.optimizer`). Blocks are up to four operators, and the budget
+/// is what the capacity leaves.
+[[nodiscard]] std::string representative_text(const LayoutProblem& problem, const LayoutPlan& plan,
+                                              const std::string& name, int cell = 1);
+
 /// Those on the front of `plans`, by time and cost.
 [[nodiscard]] std::set<Layout> layouts_on_front(const std::vector<LayoutPlan>& plans);
 

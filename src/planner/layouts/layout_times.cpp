@@ -201,7 +201,8 @@ private:
       const std::size_t first = 2 * at(device);
       const double bytes = 2 * slots[first].weights;
       const bool ties = last != 0 && (device == 0 || device == last);
-      times_.reduce.push_back(spent[first].total() + over_sites(bytes));
+      times_.over_sites.push_back(over_sites(bytes));
+      times_.reduce.push_back(spent[first].total() + times_.over_sites.back());
       times_.step.push_back(spent[first + 1].total() + (ties ? spent.back().total() : Duration{}));
       times_.weights.push_back(Bytes{std::llround(bytes)});
     }

@@ -28,11 +28,12 @@ struct LayoutTimes {
   /// Both ways over each: 2 * the lesser device, one more towards it; the last two: between both
   /// ends.
   std::vector<Border> borders;
-  Bytes message;                 ///< over every border
-  std::vector<Duration> reduce;  ///< of a device's gradients, after its last block
-  std::vector<Duration> step;    ///< after that: the optimizer, the embedding's all-reduce too
-  std::vector<Bytes> weights;    ///< of a GPU of each device
-  bool has_recompute = false;    ///< an R stands before each B or D
+  Bytes message;                     ///< over every border
+  std::vector<Duration> reduce;      ///< of a device's gradients, after its last block
+  std::vector<Duration> over_sites;  ///< share of it that sites spend on each other's sums
+  std::vector<Duration> step;        ///< after that: the optimizer, the embedding's all-reduce too
+  std::vector<Bytes> weights;        ///< of a GPU of each device
+  bool has_recompute = false;        ///< an R stands before each B or D
 
   [[nodiscard]] const Border& border(int from, int to) const {
     const int low = from < to ? from : to, high = from < to ? to : from;

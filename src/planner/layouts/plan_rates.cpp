@@ -6,11 +6,12 @@
 #include "scenario/model_operators.hpp"
 
 namespace longhaul::planner {
-namespace {
 
-/// t = a node's GPUs, and the least p that fits without sharding.
-LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
-  space.tensor = {problem.machine->gpus_per_node};
+LayoutSpace rule_of_thumb(const LayoutProblem& problem, LayoutSpace space) {
+  int tensor = space.tensor.front();
+  for (const int count : space.tensor)
+    if (count <= problem.machine->gpus_per_node) tensor = std::max(tensor, count);
+  space.tensor = {tensor};
   LayoutSpace tried = space;
   tried.sharding = {profile::ShardingKind::none};
   for (const int count : space.pipeline) {
@@ -22,11 +23,12 @@ LayoutSpace narrowed(const LayoutProblem& problem, LayoutSpace space) {
   return space;
 }
 
-}  // namespace
-
 PlanRates plan_rates(const LayoutProblem& problem, LayoutSpace space, RatePlans how, int most) {
   space.has_gpus = [most](std::int64_t count) { return count <= most; };
-  if (how == RatePlans::baseline) space = narrowed(problem, std::move(space));
+  if (how == RatePlans::baseline) {
+    space.tensor = {problem.machine->gpus_per_node};
+    space = rule_of_thumb(problem, std::move(space));
+  }
   LayoutSearchOptions options;
   options.second = LayoutGoal::gpus;
   std::vector<LayoutPlan> plans = search_layouts(problem, space, options).plans;

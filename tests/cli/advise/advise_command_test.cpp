@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,6 +84,106 @@ TEST_F(AdviseCommand, RefusesWhatItCannotDo) {
   EXPECT_THAT(said({"--budget-seconds", "0"}), HasSubstr("--budget-seconds"));
   EXPECT_THAT(said({"--out", dir_.path("")}), HasSubstr("it exists"));
   EXPECT_THAT(said({"--set", "datacenter.east.gpus=1"}), HasSubstr("no plan"));
+  EXPECT_THAT(said({"--objective", "cost"}), HasSubstr("Leave out parallel.stages"));
+  EXPECT_THAT(said({"--tokens", "1e9", "--deadline", "1d"}), HasSubstr("there is no [model]"));
+}
+
+/// A GPT-3.6B on two sites that differ in price; how it is divided is open.
+constexpr const char* kUndivided = R"([model]
+preset = "gpt-3.6b"
+[parallel]
+global_batch = 64
+[search]
+machine = "selene"
+tensor = [2, 8]
+data = [1, 2, 4]
+pipeline = [1, 2, 5]
+micro_batch = [1, 2]
+[[datacenter]]
+name = "west"
+gpus = 32
+price = 4
+[[datacenter]]
+name = "east"
+gpus = 16
+price = 3
+[[link]]
+between = ["west", "east"]
+latency = "20ms"
+bandwidth = "10Gbps"
+)";
+
+class AdviseLayouts : public ::testing::Test {
+protected:
+  Outcome run(std::vector<std::string> options) const {
+    options.insert(options.begin(), {"advise", file_, "--search-moves", "20"});
+    return longhaul_run(options);
+  }
+  TempDir dir_;
+  std::string file_ = dir_.write("undivided.toml", kUndivided);
+};
+
+TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
+  const std::string out = dir_.path("advice");
+  const Outcome run = this->run({"--json", "--out", out, "--tokens", "1e9"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  std::int64_t last = 0;
+  for (const auto& plan : json["plans"]) {
+    std::vector<std::string> again{"simulate", plan["scenario"], "--json", "--schedule",
+                                   plan["schedule"]};
+    if (!plan["overlap"].is_null()) again.insert(again.end(), {"--overlap", plan["overlap"]});
+    const Outcome simulated = longhaul_run(again);
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    // Of whole blocks `makespan_ns` ends before the optimizer's step.
+    const char* const time = plan["overlap"].is_null() ? "iteration_ns" : "makespan_ns";
+    EXPECT_EQ(simulated.json()["schedules"][0][time], plan["iteration_ns"]);
+    EXPECT_LE(plan["low_ns"], plan["iteration_ns"]);
+    EXPECT_GE(plan["high_ns"], plan["iteration_ns"]);
+    EXPECT_GE(plan["iteration_ns"], last);
+    last = plan["iteration_ns"].get<std::int64_t>();
+    const double tokens = 64 * 2048;
+    EXPECT_NEAR(plan["days"].get<double>(),
+                std::ceil(1e9 / tokens) * static_cast<double>(last) * 1e-9 / 86'400, 1e-9);
+  }
+  EXPECT_LE(json["bound"]["ns"], json["plans"][0]["iteration_ns"]);
+}
+
+TEST_F(AdviseLayouts, AreFoundForASiteThatLeavesForADeadlineAndForMoney) {
+  const auto best = [&](std::vector<std::string> options) {
+    options.insert(options.end(), {"--json", "--tokens", "1e9"});
+    const Outcome run = this->run(std::move(options));
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json()["plans"][0];
+  };
+  const auto fastest = best({});
+  const auto rest = best({"--without", "west"});
+  EXPECT_EQ(rest["layout"]["placement"]["datacenters"].size(), 1U);
+  EXPECT_TRUE(rest["layout"]["placement"]["datacenters"].contains("east"));
+  const auto cheapest = best({"--objective", "cost"});
+  EXPECT_LT(cheapest["dollars"], fastest["dollars"]);
+  EXPECT_GT(cheapest["days"], fastest["days"]);
+  const double between = (cheapest["days"].get<double>() + fastest["days"].get<double>()) / 2;
+  const auto in_time = best({"--objective", "cost", "--deadline", fmt::format("{}d", between)});
+  EXPECT_LE(in_time["days"], between);
+  EXPECT_GE(in_time["dollars"], cheapest["dollars"]);
+  const auto failing = best({"--mtbf", "1000h", "--checkpoint", "60s"});
+  EXPECT_GT(failing["days"], fastest["days"]);
+  EXPECT_EQ(failing["iteration_ns"], fastest["iteration_ns"]);
+}
+
+TEST_F(AdviseLayouts, RefuseWhatTheyCannotDo) {
+  const auto said = [&](std::vector<std::string> options) {
+    const Outcome run = this->run(std::move(options));
+    EXPECT_EQ(run.code, 2);
+    return run.err;
+  };
+  EXPECT_THAT(said({"--deadline", "3d"}), HasSubstr("Give --tokens"));
+  EXPECT_THAT(said({"--tokens", "1e15", "--deadline", "1d"}), HasSubstr("no plan is left"));
+  EXPECT_THAT(said({"--mtbf", "3h"}), HasSubstr("Give --mtbf and --checkpoint"));
+  EXPECT_THAT(said({"--mtbf", "0s", "--checkpoint", "1s"}), HasSubstr("--mtbf"));
+  EXPECT_THAT(said({"--without", "nowhere"}), HasSubstr("nowhere"));
+  EXPECT_THAT(said({"--objective", "speed"}), HasSubstr("--objective"));
 }
 
 }  // namespace

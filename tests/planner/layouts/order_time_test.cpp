@@ -53,6 +53,47 @@ TEST(OrderTimer, GivesTheMakespanOfTheEmittedScenario) {
   }
 }
 
+TEST(RepresentativeText, HasTheMakespanOfTheWhole) {
+  Random random{19};
+  int of_sites = 0;
+  for (const LayoutProblem& problem : {test::layout_problem(), test::two_sites()}) {
+    for (int i = 0; i < 60; ++i) {
+      Layout layout = random_layout(random, problem);
+      if (layout.order == LayoutOrder::interleaved) layout.chunks = 2;
+      if (!why_no_layout(problem, layout).empty()) continue;
+      const LayoutPlan plan = timed(problem, layout);
+      const std::string text = representative_text(problem, plan, "part");
+      const Scenario part = scenario::parse_scenario(text, "part.toml");
+      const Schedule schedule = schedule::generate(to_string(layout.order), part);
+      Duration end{};
+      for (const OpTime& time : sim::simulate(plan::lower(schedule, part)))
+        end = std::max(end, time.end);
+      const bool sends_gradients =
+          part.parallel.replicas > 1 && part.parallel.gradient_sync != GradientSync::none;
+      of_sites += sends_gradients ? 1 : 0;
+      // Both ways of a ring of two are the slower one's in the layout's times.
+      if (sends_gradients)
+        ASSERT_LE(end, plan.iteration) << text;
+      else
+        ASSERT_EQ(end, plan.iteration) << text;
+    }
+  }
+  EXPECT_GT(of_sites, 10);
+}
+
+TEST(RepresentativeText, HasReplicasThatShareTheWan) {
+  const LayoutProblem problem = test::two_sites();
+  Layout layout;
+  layout.data = 4;
+  layout.pipeline = 2;
+  layout.placing = 1;
+  const LayoutPlan plan = timed(problem, layout);
+  const Scenario part =
+      scenario::parse_scenario(representative_text(problem, plan, "part", 4), "part.toml");
+  EXPECT_EQ(part.parallel.replicas, 4);
+  EXPECT_EQ(part.parallel.cell, 4);
+}
+
 TEST(ScenarioText, IsTomlWhateverTheModelsName) {
   LayoutProblem problem = test::layout_problem();
   problem.model.model = "a \"large\"\n\\model";

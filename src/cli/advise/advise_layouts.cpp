@@ -1,0 +1,119 @@
+#include <fmt/format.h>
+
+#include "base/program/option_values.hpp"
+#include "cli/advise/advised.hpp"
+#include "cli/plan/layout_plan.hpp"
+#include "report/record.hpp"
+#include "report/scenario_text.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+using planner::AdvisedLayout;
+using planner::LayoutProblem;
+
+/// The static orders: what knows of delays is an idea of its own.
+constexpr const char* kStaticOrders = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv";
+
+std::string layout_words(const LayoutProblem& problem, const planner::Layout& layout) {
+  std::string words = fmt::format("({}, {}, {}), b {}", layout.tensor, layout.data, layout.pipeline,
+                                  layout.micro_batch);
+  if (layout.recompute != RecomputeKind::none)
+    words += fmt::format(", recompute {}", to_string(layout.recompute));
+  if (layout.sharding != profile::ShardingKind::none)
+    words += fmt::format(", {}", to_string(layout.sharding));
+  if (problem.sites.size() > 1) words += "; " + placement_text(problem, layout);
+  return words;
+}
+
+nlohmann::ordered_json layout_json_of(const LayoutProblem& problem,
+                                      const planner::LayoutPlan& plan) {
+  const planner::Layout& layout = plan.layout;
+  return {{"tensor", layout.tensor},
+          {"data", layout.data},
+          {"pipeline", layout.pipeline},
+          {"micro_batch", layout.micro_batch},
+          {"chunks", layout.chunks},
+          {"recompute", to_string(layout.recompute)},
+          {"sharding", to_string(layout.sharding)},
+          {"gpus", layout.gpus()},
+          {"placement", placement_json(problem, layout)}};
+}
+
+double tokens_of(const LayoutProblem& problem) {
+  return static_cast<double>(problem.model.global_batch) * problem.model.sequence;
+}
+
+PlanFacts facts_of(const LayoutProblem& problem, const AdvisedLayout& layout, double price,
+                   std::size_t number, const Options& options) {
+  const planner::LayoutPlan& plan = layout.layout;
+  PlanFacts facts;
+  facts.scenario =
+      options.out.empty() ? options.files.front() : options.out + "/" + plan_file(number, "toml");
+  facts.layout = layout_words(problem, plan.layout);
+  facts.layout_json = layout_json_of(problem, plan);
+  facts.gpus = plan.layout.gpus();
+  facts.tokens_per_iteration = tokens_of(problem);
+  facts.dollars_per_hour = plan.priced_gpus * price;
+  const double time = static_cast<double>(plan.iteration.count());
+  facts.interval = std::pair{static_cast<double>(plan.low.count()) / time,
+                             static_cast<double>(plan.high.count()) / time};
+  facts.memory = plan.memory;
+  return facts;
+}
+
+void add_intervals_to(const LayoutProblem& problem, std::vector<AdvisedLayout>& layouts) {
+  std::vector<planner::LayoutPlan> plans;
+  for (const AdvisedLayout& each : layouts) plans.push_back(each.layout);
+  add_intervals(problem, plans);
+  for (std::size_t i = 0; i < plans.size(); ++i) layouts[i].layout = plans[i];
+}
+
+}  // namespace
+
+Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
+                           const TrainingTerms& terms) {
+  const SearchedScenario searched =
+      searched_scenario(options.files.front(), overrides_with_leavers(options));
+  const Scenario& scenario = searched.scenario;
+  const LayoutTexts texts{options.layout, "", searched.texts};
+  const std::string machine = texts.get(
+      "machine", std::string{scenario.model ? planner::usual_machine(*scenario.model) : "selene"});
+  LayoutProblem problem =
+      planner::layout_problem(scenario, profile::machine_named(machine),
+                              layout_calibration(texts.get("calibration", "none")));
+  set_limits(texts, options.layout, problem);
+  const planner::LayoutSpace space = layout_space(
+      LayoutTexts{options.layout, texts.get("schedule", kStaticOrders), searched.texts}, problem);
+  require_few_points(problem, space);
+  planner::LayoutAdviceOptions layouts;
+  if (!options.advise.objective.empty())
+    layouts.goal = choice<planner::AdviceGoal>("--objective", options.advise.objective);
+  layouts.dollars_per_gpu_hour = set_prices(scenario, "", problem);
+  layouts.longest_on = [&](std::int64_t gpus) {
+    return longest_iteration(terms, tokens_of(problem), gpus);
+  };
+  layouts.searches = std::move(how);
+  layouts.searches.longest = layouts.longest_on(1);
+  planner::LayoutAdvice found = planner::advise_layouts(problem, space, layouts).or_throw();
+  add_intervals_to(problem, found.layouts);
+  Advised advised;
+  advised.advice = std::move(found.advice);
+  for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
+    const AdvisedLayout& layout =
+        found.layouts[static_cast<std::size_t>(advised.advice.plans[i].scenario)];
+    advised.facts.push_back(facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options));
+    advised.scenarios.push_back(layout.text);
+  }
+  advised.header = report::record_header(
+      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
+  advised.head = fmt::format("{} on {}: global batch {}", problem.model.model,
+                             problem.machine->name, problem.model.global_batch);
+  advised.goal = layouts.goal;
+  advised.bound = found.bound;
+  advised.points = found.points;
+  advised.pruned = found.pruned;
+  return advised;
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,247 @@
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "cli/advise/advised.hpp"
+#include "report/scenario_text.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+using nlohmann::ordered_json;
+using planner::AdviceGoal;
+using planner::AdvisedPlan;
+using planner::Score;
+
+constexpr double kSecondsOfDay = 86'400, kSecondsOfHour = 3'600;
+
+std::vector<std::string> names_of(const planner::IdeaSet& ideas) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < ideas.size(); ++i)
+    if (ideas.test(i)) names.emplace_back(planner::to_string(static_cast<planner::Idea>(i)));
+  return names;
+}
+
+/// Of a plan under the terms; nothing: not known.
+struct PlanFigures {
+  std::optional<double> tokens_per_second, dollars_per_million_tokens, days, dollars;
+  std::optional<Duration> low, high;
+};
+
+PlanFigures figures_of(const AdvisedPlan& plan, const PlanFacts& facts,
+                       const TrainingTerms& terms) {
+  PlanFigures figures;
+  const double seconds = std::chrono::duration<double>(plan.makespan).count();
+  const double gets_on = 1 - planner::share_lost(terms.failures, facts.gpus);
+  if (facts.interval) {
+    figures.low = scaled(plan.makespan, facts.interval->first);
+    figures.high = scaled(plan.makespan, facts.interval->second);
+  }
+  if (!facts.tokens_per_iteration || !(gets_on > 0)) return figures;
+  figures.tokens_per_second = *facts.tokens_per_iteration / seconds * gets_on;
+  if (facts.dollars_per_hour)
+    figures.dollars_per_million_tokens =
+        *facts.dollars_per_hour / kSecondsOfHour / *figures.tokens_per_second * 1e6;
+  if (!terms.tokens) return figures;
+  figures.days =
+      std::ceil(*terms.tokens / *facts.tokens_per_iteration) * seconds / gets_on / kSecondsOfDay;
+  if (facts.dollars_per_hour) figures.dollars = *figures.days * 24 * *facts.dollars_per_hour;
+  return figures;
+}
+
+ordered_json null_or(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json{};
+}
+
+bool has_bound(const AdvisedPlan& plan) { return plan.bound.lower_bound > Duration::zero(); }
+
+std::string schedule_of(const AdvisedPlan& plan, std::size_t number, const Options& options) {
+  return options.out.empty()
+             ? plan.schedule.name
+             : (std::filesystem::path{options.out} / plan_file(number, "csv")).string();
+}
+
+ordered_json json_of(const Advised& advised, std::size_t number, const Options& options,
+                     const TrainingTerms& terms) {
+  const AdvisedPlan& plan = advised.advice.plans[number];
+  const PlanFacts& facts = advised.facts[number];
+  const PlanFigures figures = figures_of(plan, facts, terms);
+  ordered_json json{{"scenario", facts.scenario}, {"set", facts.set}};
+  json["layout"] = facts.layout_json;
+  json["schedule"] = schedule_of(plan, number, options);
+  json["made_by"] = plan.schedule.name;
+  json["overlap"] = plan.overlap.empty() ? ordered_json{} : ordered_json(plan.overlap);
+  json["iteration_ns"] = plan.makespan.count();
+  json["low_ns"] = figures.low ? ordered_json(figures.low->count()) : ordered_json{};
+  json["high_ns"] = figures.high ? ordered_json(figures.high->count()) : ordered_json{};
+  json["gpus"] = facts.gpus;
+  json["tokens_per_second"] = null_or(figures.tokens_per_second);
+  json["dollars_per_million_tokens"] = null_or(figures.dollars_per_million_tokens);
+  json["days"] = null_or(figures.days);
+  json["dollars"] = null_or(figures.dollars);
+  json["bound_ns"] =
+      has_bound(plan) ? ordered_json(plan.bound.lower_bound.count()) : ordered_json{};
+  json["gap"] =
+      has_bound(plan) ? ordered_json(planner::gap(plan.makespan, plan.bound)) : ordered_json{};
+  json["memory_bytes"] = facts.memory.count();
+  json["ideas"] = names_of(plan.ideas);
+  return json;
+}
+
+/// Of keys that hold a Score: "alone_ns".
+std::string unit_of(AdviceGoal goal) { return goal == AdviceGoal::time ? "ns" : "nanodollars"; }
+
+std::string score_text(Score score, AdviceGoal goal) {
+  if (goal == AdviceGoal::time) return to_text(Duration{score});
+  return fmt::format("${:.4g}", static_cast<double>(score) * 1e-9);
+}
+
+ordered_json bound_json(const Advised& advised) {
+  const AdvisedPlan& best = advised.advice.best();
+  if (advised.bound)
+    return {{unit_of(advised.goal), *advised.bound},
+            {"reason",
+             "every layout of the space on its best links: no turns, orders or overlaps "
+             "take less"}};
+  if (!has_bound(best)) return {};
+  return {{"ns", best.bound.lower_bound.count()}, {"reason", best.bound.reason}};
+}
+
+/// Of the best plan over `bound`; nothing: there is none.
+std::optional<double> whole_gap(const Advised& advised) {
+  if (!advised.bound || *advised.bound <= 0) return std::nullopt;
+  return static_cast<double>(advised.advice.best().score) / static_cast<double>(*advised.bound) - 1;
+}
+
+std::string plans_text(const Advised& advised, const Options& options, const TrainingTerms& terms) {
+  const bool has_layouts = advised.points.has_value();
+  std::vector<Table::Column> columns{{"plan"}};
+  if (has_layouts)
+    columns.insert(columns.end(), {{"(t, d, p)", Align::left}, {"GPUs", Align::right, 1}});
+  columns.insert(columns.end(), {{"schedule", Align::left},
+                                 {"overlap", Align::left},
+                                 {"ideas", Align::left, 1},
+                                 {"iteration"},
+                                 {"gap [%]", Align::right, 1},
+                                 {"tokens/s"},
+                                 {"$ per M tokens", Align::right, 1},
+                                 {"memory", Align::right, 2}});
+  if (terms.tokens) columns.insert(columns.end(), {{"days"}, {"$"}});
+  Table table{columns};
+  const auto number_text = [](const std::optional<double>& value, const char* format) {
+    return value ? fmt::format(fmt::runtime(format), *value) : std::string{"-"};
+  };
+  for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
+    const AdvisedPlan& plan = advised.advice.plans[i];
+    const PlanFacts& facts = advised.facts[i];
+    const PlanFigures figures = figures_of(plan, facts, terms);
+    std::vector<std::string> row{std::to_string(i + 1)};
+    if (has_layouts) row.insert(row.end(), {facts.layout, std::to_string(facts.gpus)});
+    row.insert(
+        row.end(),
+        {plan.schedule.name, plan.overlap.empty() ? "-" : plan.overlap,
+         plan.ideas.none() ? "none" : fmt::format("{}", fmt::join(names_of(plan.ideas), ", ")),
+         to_text(plan.makespan),
+         has_bound(plan) ? report::percent_text(planner::gap(plan.makespan, plan.bound)) : "-",
+         number_text(figures.tokens_per_second, "{:.0f}"),
+         number_text(figures.dollars_per_million_tokens, "{:.4f}"), to_text(facts.memory)});
+    if (terms.tokens)
+      row.insert(row.end(),
+                 {number_text(figures.days, "{:.2f}"), number_text(figures.dollars, "{:.0f}")});
+    table.add_row(row);
+  }
+  return table.text(table_width(options));
+}
+
+std::string waterfall_text(const Advised& advised, TableWidth width) {
+  const planner::Advice& advice = advised.advice;
+  if (!advice.baseline)
+    return "\nNothing fits without these ideas, so that there is nothing to hold them against.\n";
+  Table table{{{"idea", Align::left}, {"alone"}, {"added"}, {"lost without"}}};
+  const auto share = [&](Score gain) {
+    if (gain > *advice.baseline) return std::string{"all"};  // nothing is left without it
+    return fmt::format("{} ({:.1f}%)", score_text(gain, advised.goal),
+                       100 * static_cast<double>(gain) / static_cast<double>(*advice.baseline));
+  };
+  for (const planner::IdeaValue& each : advice.waterfall)
+    table.add_row(
+        {planner::to_string(each.idea), share(each.alone), share(each.added), share(each.removed)});
+  return fmt::format(
+      "\nWhat each idea brings over the best plan without any, {}; what is added sums up to the "
+      "whole gain, {}:\n{}",
+      score_text(*advice.baseline, advised.goal), share(*advice.baseline - advice.best().score),
+      table.text(width));
+}
+
+/// The command that simulates the best plan again.
+std::string command_of(const Advised& advised, const Options& options) {
+  const PlanFacts& facts = advised.facts.front();
+  std::vector<std::string> words{"simulate", facts.scenario};
+  if (advised.scenarios.empty())
+    for (const auto* const set : {&options.overrides, &facts.set})
+      for (const std::string& each : *set) words.insert(words.end(), {"--set", each});
+  words.insert(words.end(), {"--schedule", schedule_of(advised.advice.best(), 0, options)});
+  if (!advised.advice.best().overlap.empty())
+    words.insert(words.end(), {"--overlap", advised.advice.best().overlap});
+  return report::shell_text("longhaul", words);
+}
+
+}  // namespace
+
+std::string plan_file(std::size_t plan, const char* ending) {
+  return fmt::format("plan-{}.{}", plan + 1, ending);
+}
+
+ordered_json advice_json(const Advised& advised, const Options& options,
+                         const TrainingTerms& terms) {
+  const planner::Advice& advice = advised.advice;
+  const std::string unit = unit_of(advised.goal);
+  ordered_json json = advised.header;
+  json["objective"] = planner::to_string(advised.goal);
+  json["placed"] = advised.placed.empty() ? ordered_json{} : ordered_json(advised.placed);
+  json["plans"] = ordered_json::array();
+  for (std::size_t i = 0; i < advice.plans.size(); ++i)
+    json["plans"].push_back(json_of(advised, i, options, terms));
+  json["baseline_" + unit] = advice.baseline ? ordered_json(*advice.baseline) : ordered_json{};
+  json["waterfall"] = ordered_json::array();
+  for (const planner::IdeaValue& each : advice.waterfall)
+    json["waterfall"].push_back({{"idea", planner::to_string(each.idea)},
+                                 {"alone_" + unit, each.alone},
+                                 {"added_" + unit, each.added},
+                                 {"removed_" + unit, each.removed}});
+  json["not_used"] = ordered_json::array();
+  for (const planner::UnusedIdea& each : advice.unused)
+    json["not_used"].push_back({{"idea", planner::to_string(each.idea)}, {"reason", each.reason}});
+  json["bound"] = bound_json(advised);
+  json["gap"] = null_or(whole_gap(advised));
+  json["layouts"] = advised.points ? ordered_json(*advised.points) : ordered_json{};
+  json["pruned"] = advised.pruned ? ordered_json(*advised.pruned) : ordered_json{};
+  json["searched"] = advice.evaluated;
+  json["stopped"] = advice.is_stopped;
+  return json;
+}
+
+std::string advice_text(const Advised& advised, const Options& options,
+                        const TrainingTerms& terms) {
+  std::string text = fmt::format("{}; simulated, decoupled\n", advised.head);
+  if (!advised.placed.empty()) text += fmt::format("Placed: {}.\n", advised.placed);
+  text +=
+      '\n' + plans_text(advised, options, terms) + waterfall_text(advised, table_width(options));
+  for (const planner::UnusedIdea& each : advised.advice.unused)
+    text += fmt::format("Not used: {} ({}).\n", planner::to_string(each.idea), each.reason);
+  if (const std::optional<double> gap = whole_gap(advised))
+    text += fmt::format("No plan of these {} layouts is below {}: the best is at most {} above.\n",
+                        *advised.points, score_text(*advised.bound, advised.goal),
+                        report::percent_text(*gap) + "%");
+  if (terms.failures.mtbf == Duration::zero() && terms.tokens)
+    text += "Days and dollars are without failures (--mtbf).\n";
+  if (advised.advice.is_stopped) text += "The search was ended before all was tried.\n";
+  if (options.out.empty()) return text;
+  return text + fmt::format("\nThe best again: {}\n", command_of(advised, options));
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command/commands.hpp"
+#include "planner/advice/failures.hpp"
+#include "planner/advice/layout_advice.hpp"
+
+namespace longhaul::cli {
+
+/// What is trained in all, and what the time is worth; --tokens, --deadline, --mtbf, --checkpoint.
+struct TrainingTerms {
+  std::optional<double> tokens;
+  std::optional<double> deadline_days;
+  planner::Failures failures;
+};
+
+/// What a plan says beside its schedule.
+struct PlanFacts {
+  std::string scenario;            ///< that simulates it: file
+  std::vector<std::string> set{};  ///< values of --set that go with it
+  std::string layout{};            ///< in words; empty: the scenario's
+  nlohmann::ordered_json layout_json{};
+  std::int64_t gpus = 0;
+  std::optional<double> tokens_per_iteration{}, dollars_per_hour{};
+  std::optional<std::pair<double, double>> interval{};  ///< 90% of measured over predicted times
+  Bytes memory;
+};
+
+/// An answer before it is worded.
+struct Advised {
+  planner::Advice advice;
+  std::vector<PlanFacts> facts;          ///< of each plan
+  std::vector<std::string> scenarios{};  ///< of each plan, as text to be written; none: a file's
+  nlohmann::ordered_json header{};
+  std::string head{};              ///< "NAME: 8 ranks"
+  std::string placed{};            ///< in words; empty: the scenario's file does
+  std::vector<std::string> set{};  ///< of all plans
+  planner::AdviceGoal goal = planner::AdviceGoal::time;
+  std::optional<planner::Score> bound{};  ///< of all plans
+  std::optional<std::int64_t> points{}, pruned{};
+};
+
+/// Name of a plan's file in --out: "plan-1.csv".
+[[nodiscard]] std::string plan_file(std::size_t plan, const char* ending);
+/// The scenario has its stages: at most placed.
+[[nodiscard]] Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
+                                        const TrainingTerms& terms);
+/// The scenario has no stages.
+[[nodiscard]] Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
+                                         const TrainingTerms& terms);
+/// Iterations that take longer on so many GPUs end after the deadline; nothing: there is none.
+[[nodiscard]] std::optional<Duration> longest_iteration(const TrainingTerms& terms,
+                                                        std::optional<double> tokens_per_iteration,
+                                                        std::int64_t gpus);
+/// --set that leaves out the datacenters of --without.
+[[nodiscard]] std::vector<std::string> overrides_with_leavers(const Options& options);
+
+[[nodiscard]] nlohmann::ordered_json advice_json(const Advised& advised, const Options& options,
+                                                 const TrainingTerms& terms);
+[[nodiscard]] std::string advice_text(const Advised& advised, const Options& options,
+                                      const TrainingTerms& terms);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,112 @@
+#include "planner/advice/idea_pool.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace longhaul::planner {
+namespace {
+
+constexpr std::array kIdeas{Idea::layout, Idea::sites, Idea::order, Idea::turns, Idea::overlap};
+static_assert(kIdeas.size() == kCountOf<Idea>);
+
+IdeaSet every_idea() { return IdeaSet{}.set(); }
+
+/// Of plans that use it.
+const char* why_no_gain(Idea idea) {
+  switch (idea) {
+    case Idea::layout: return "no other layout is better than a node's GPUs and the least p";
+    case Idea::sites: return "no choice of datacenters is better than all of them";
+    case Idea::order: return "no order that knows of delays is faster than the static ones";
+    case Idea::turns: return "no turns on the WAN are faster than sending for oneself";
+    case Idea::overlap: return "no overlap of collectives is faster";
+  }
+  return "";
+}
+
+}  // namespace
+
+void IdeaPool::add(AdvisedPlan plan) { plans_.push_back(std::move(plan)); }
+
+const AdvisedPlan* IdeaPool::best_within(const IdeaSet& ideas) const {
+  const AdvisedPlan* best = nullptr;
+  for (const AdvisedPlan& each : plans_)
+    if (is_within(each.ideas, ideas) && (best == nullptr || each.score < best->score)) best = &each;
+  return best;
+}
+
+Score IdeaPool::score_with(const IdeaSet& ideas) const {
+  const AdvisedPlan* const best = best_within(ideas);
+  return best == nullptr ? std::numeric_limits<Score>::max() : best->score;
+}
+
+Score IdeaPool::best_of(int scenario) const {
+  Score best = std::numeric_limits<Score>::max();
+  for (const AdvisedPlan& each : plans_)
+    if (each.scenario == scenario) best = std::min(best, each.score);
+  return best;
+}
+
+std::vector<Schedule> IdeaPool::fastest_of(int scenario, const IdeaSet& ideas,
+                                           std::size_t most) const {
+  std::vector<const AdvisedPlan*> found;
+  for (const AdvisedPlan& each : plans_)
+    if (each.scenario == scenario && each.ideas == ideas) found.push_back(&each);
+  std::ranges::stable_sort(found, {}, [](const AdvisedPlan* plan) { return plan->makespan; });
+  std::vector<Schedule> schedules;
+  for (std::size_t i = 0; i < std::min(most, found.size()); ++i)
+    schedules.push_back(found[i]->schedule);
+  return schedules;
+}
+
+void IdeaPool::set_bound(int scenario, const Bound& bound) {
+  for (AdvisedPlan& each : plans_)
+    if (each.scenario == scenario && each.bound.lower_bound == Duration::zero()) each.bound = bound;
+}
+
+Advice IdeaPool::advice() const {
+  Advice advice;
+  advice.evaluated = evaluated_;
+  advice.is_stopped = is_stopped_;
+  for (std::uint32_t bits = 0; bits < (1U << kCountOf<Idea>); ++bits)
+    if (const AdvisedPlan* const plan = best_within(IdeaSet{bits}); plan && plan->ideas == bits)
+      advice.plans.push_back(*plan);
+  std::ranges::stable_sort(advice.plans, {}, &AdvisedPlan::score);
+  if (const AdvisedPlan* const fixed = best_within({})) {
+    advice.baseline = fixed->score;
+    advice.waterfall = waterfall();
+  }
+  for (const Idea idea : kIdeas)
+    if (score_with(every_idea().reset(static_cast<std::size_t>(idea))) == score_with(every_idea()))
+      advice.unused.push_back({idea, reason_of(idea)});
+  return advice;
+}
+
+std::vector<IdeaValue> IdeaPool::waterfall() const {
+  std::vector<IdeaValue> values;
+  IdeaSet used;
+  while (!used.all()) {
+    std::optional<Idea> next;
+    for (const Idea idea : kIdeas)
+      if (!has(used, idea) &&
+          (!next || score_with(used | only(idea)) < score_with(used | only(*next))))
+        next = idea;
+    const IdeaSet more = used | only(*next);
+    const IdeaSet others = every_idea() & ~only(*next);
+    values.push_back({*next, score_with({}) - score_with(only(*next)),
+                      score_with(used) - score_with(more),
+                      score_with(others) - score_with(every_idea())});
+    used = more;
+  }
+  return values;
+}
+
+std::string IdeaPool::reason_of(Idea idea) const {
+  const bool is_tried =
+      std::ranges::any_of(plans_, [&](const AdvisedPlan& plan) { return has(plan.ideas, idea); });
+  const std::string& refused = reasons_[static_cast<std::size_t>(idea)];
+  if (is_tried || (refused.empty() && !is_stopped_)) return why_no_gain(idea);
+  return refused.empty() ? "it was not tried before the search was ended" : refused;
+}
+
+}  // namespace longhaul::planner

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "planner/advice/advice.hpp"
+
+namespace longhaul::planner {
+
+/// Plans of one or several scenarios by the ideas that they use, and what follows from them.
+class IdeaPool {
+public:
+  void add(AdvisedPlan plan);
+  /// Another plan was looked at.
+  void count() { ++evaluated_; }
+  void stop() { is_stopped_ = true; }
+  [[nodiscard]] bool is_stopped() const { return is_stopped_; }
+
+  /// The first of the best that use no other ideas; nullptr: there is none.
+  [[nodiscard]] const AdvisedPlan* best_within(const IdeaSet& ideas) const;
+  [[nodiscard]] const AdvisedPlan* best() const { return best_within(IdeaSet{}.set()); }
+  /// Of the scenario's best plan; the greatest number: it has none.
+  [[nodiscard]] Score best_of(int scenario) const;
+  /// Of the scenario's plans with these very ideas; the fastest first.
+  [[nodiscard]] std::vector<Schedule> fastest_of(int scenario, const IdeaSet& ideas,
+                                                 std::size_t most) const;
+  /// The plans of a scenario without a bound have this one from now on.
+  void set_bound(int scenario, const Bound& bound);
+
+  /// Why no plan uses an idea, should none: the last word counts.
+  void refuse(Idea idea, std::string reason) {
+    reasons_[static_cast<std::size_t>(idea)] = std::move(reason);
+  }
+
+  [[nodiscard]] Advice advice() const;
+
+private:
+  [[nodiscard]] Score score_with(const IdeaSet& ideas) const;
+  [[nodiscard]] std::vector<IdeaValue> waterfall() const;
+  [[nodiscard]] std::string reason_of(Idea idea) const;
+
+  std::vector<AdvisedPlan> plans_;
+  std::array<std::string, kCountOf<Idea>> reasons_;
+  std::size_t evaluated_ = 0;
+  bool is_stopped_ = false;
+};
+
+}  // namespace longhaul::planner

@@ -1,0 +1,333 @@
+#include "planner/advice/layout_advice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "base/index.hpp"
+#include "planner/advice/scenario_adviser.hpp"
+#include "planner/layouts/layout_figures.hpp"
+#include "planner/layouts/layout_times.hpp"
+#include "scenario/reader/load.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+/// Layouts of each combination of `layout` and `sites` under which every schedule is tried: so many
+/// by their best static order, and so many more by what they could reach at most.
+constexpr std::size_t kTriedByTime = 5, kTriedByBound = 3;
+/// Of these, so many are searched further.
+constexpr std::size_t kSearched = 2;
+/// Pipelines that take turns on the WAN, at most.
+constexpr int kMostCell = 8;
+constexpr double kShareOfSchedules = 0.3;
+constexpr double kLayouts = 4 * kTriedByTime + kTriedByBound;
+
+/// The parts of a layout that no order changes.
+Layout without_order(Layout layout) {
+  layout.order = {};
+  return layout;
+}
+
+/// Links as no turns and no overlap can better them: sums between sites cost nothing, and a message
+/// has the rate of a whole cell.
+LayoutProblem optimistic(const LayoutProblem& problem, SiteSplit split) {
+  LayoutProblem best = problem;
+  for (std::vector<SiteLink>& row : best.links)
+    for (SiteLink& link : row)
+      link = split == SiteSplit::replicas
+                 ? SiteLink{}
+                 : SiteLink{link.latency, Bandwidth{link.bandwidth.bits_per_second() * kMostCell}};
+  return best;
+}
+
+class LayoutAdviser {
+public:
+  LayoutAdviser(const LayoutProblem& problem, const LayoutSpace& space,
+                const LayoutAdviceOptions& options)
+      : problem_{problem}, space_{space}, options_{options}, begin_{now()} {
+    if (std::ranges::count_if(problem.sites,
+                              [](const LayoutSite& site) { return site.gpus != 0; }) == 1)
+      pool_.refuse(Idea::sites, "there is one datacenter");
+    else if (std::ranges::none_of(problem.placings,
+                                  [&](const SiteChoice& each) { return uses_all(each); }))
+      pool_.refuse(Idea::sites, "no placing of the search uses all datacenters");
+    pool_.refuse(Idea::turns,
+                 "no layout that is worth it sends from several pipelines over the "
+                 "WAN (stages in several datacenters, two replicas or more)");
+  }
+
+  [[nodiscard]] std::optional<Refusal> search() {
+    for (const IdeaSet& base : {IdeaSet{}, only(Idea::sites), only(Idea::layout),
+                                only(Idea::layout) | only(Idea::sites)}) {
+      find_layouts(base);
+      try_schedules();
+    }
+    if (pool_.best() == nullptr) return refused("{}", why_none());
+    search_further();
+    return std::nullopt;
+  }
+
+  [[nodiscard]] LayoutAdvice advice() {
+    LayoutAdvice found;
+    found.advice = pool_.advice();
+    found.bound = std::min(bound_, found.advice.best().score);
+    found.points = points_;
+    found.pruned = pruned_;
+    for (Tried& each : tried_) found.layouts.push_back(std::move(each.layout));
+    return found;
+  }
+
+private:
+  struct Tried {
+    AdvisedLayout layout;
+    IdeaSet base;
+  };
+
+  /// Every datacenter that has GPUs.
+  [[nodiscard]] bool uses_all(const SiteChoice& choice) const {
+    return std::ssize(choice.sites) ==
+           std::ranges::count_if(problem_.sites,
+                                 [](const LayoutSite& site) { return site.gpus != 0; });
+  }
+
+  void find_layouts(const IdeaSet& base) {
+    LayoutProblem problem = problem_;
+    std::vector<int> numbers;
+    keep_placings(problem, numbers, [&](const SiteChoice& choice) {
+      return has(base, Idea::sites) || uses_all(choice);
+    });
+    if (numbers.empty()) return;
+    const LayoutSpace space = has(base, Idea::layout) ? space_ : rule_of_thumb(problem, space_);
+    std::vector<LayoutPlan> plans = searched(problem, numbers, space, base.count() == 2);
+    std::ranges::stable_sort(plans, {}, [&](const LayoutPlan& plan) { return score_of(plan); });
+    take_best(plans, base, kTriedByTime);
+    if (base.count() == 2) take_most_hopeful(problem, numbers, space);
+  }
+
+  template <typename Keeps>
+  static void keep_placings(LayoutProblem& problem, std::vector<int>& numbers, const Keeps& keeps) {
+    std::vector<SiteChoice> kept;
+    for (std::size_t i = 0; i < problem.placings.size(); ++i)
+      if (keeps(problem.placings[i])) {
+        kept.push_back(problem.placings[i]);
+        numbers.push_back(static_cast<int>(i));
+      }
+    problem.placings = std::move(kept);
+  }
+
+  /// Every layout that a bound does not leave out, with the numbers of the whole problem's
+  /// placings.
+  std::vector<LayoutPlan> searched(const LayoutProblem& problem, const std::vector<int>& numbers,
+                                   const LayoutSpace& space, bool counts) {
+    LayoutSearchOptions how;
+    how.keeps_all = true;
+    how.longest = options_.searches.longest;
+    how.is_stopped = options_.searches.stopped;
+    LayoutSearch search = search_layouts(problem, space, how);
+    if (counts) {
+      points_ = search.points;
+      for (const auto& [reason, count] : search.pruned) pruned_ += count;
+      for (const auto& [reason, count] : search.refused) refused_[reason] += count;
+      for (const auto& [reason, count] : search.pruned) refused_[reason] += count;
+    }
+    for (LayoutPlan& plan : search.plans) plan.layout.placing = numbers[at(plan.layout.placing)];
+    return std::move(search.plans);
+  }
+
+  /// Those that could be best with turns and overlaps, and the bound of all.
+  void take_most_hopeful(const LayoutProblem& problem, const std::vector<int>& numbers,
+                         const LayoutSpace& space) {
+    std::vector<LayoutPlan> hopeful;
+    for (const SiteSplit split : {SiteSplit::stages, SiteSplit::replicas}) {
+      LayoutProblem part = optimistic(problem, split);
+      std::vector<int> kept;
+      keep_placings(part, kept, [&](const SiteChoice& choice) { return choice.split == split; });
+      if (kept.empty()) continue;
+      for (int& number : kept) number = numbers[at(number)];
+      for (LayoutPlan& plan : searched(part, kept, space, false)) {
+        bound_ = std::min(bound_, score_of(plan, plan.bound));
+        hopeful.push_back(plan);
+      }
+    }
+    std::ranges::stable_sort(hopeful, {}, [&](const LayoutPlan& plan) { return score_of(plan); });
+    for (LayoutPlan& plan : hopeful) set_static_time(plan);
+    take_best(hopeful, IdeaSet{}.set(), kTriedByBound);
+  }
+
+  /// What a plan that was searched with better links takes on the real ones.
+  void set_static_time(LayoutPlan& plan) {
+    if (timer_.graph(plan.layout) == nullptr) return;
+    const LayoutTimes times = timer_.times(plan.layout);
+    plan.iteration = orders_.makespan(plan.layout, times);
+    plan.bound = least_makespan(plan.layout, times);
+  }
+
+  [[nodiscard]] Score score_of(const LayoutPlan& plan, Duration time) const {
+    if (options_.goal == AdviceGoal::time) return time.count();
+    constexpr double kNsOfHour = 3600e9, kNanodollars = 1e9;
+    return std::llround(static_cast<double>(time.count()) / kNsOfHour * plan.priced_gpus *
+                        options_.dollars_per_gpu_hour * kNanodollars);
+  }
+  [[nodiscard]] Score score_of(const LayoutPlan& plan) const {
+    return score_of(plan, plan.iteration);
+  }
+
+  /// Of the sorted plans the first `most` layouts that are not there yet.
+  void take_best(const std::vector<LayoutPlan>& plans, const IdeaSet& base, std::size_t most) {
+    for (const LayoutPlan& plan : plans) {
+      if (most == 0) return;
+      if (!taken_.insert(without_order(plan.layout)).second) continue;
+      IdeaSet ideas = base & (only(Idea::layout) | only(Idea::sites));
+      if (uses_all(problem_.placings[at(plan.layout.placing)]))
+        ideas.reset(static_cast<std::size_t>(Idea::sites));
+      add(plan, ideas);
+      --most;
+    }
+  }
+
+  void add(const LayoutPlan& plan, const IdeaSet& base, int cell = 1) {
+    Tried tried;
+    tried.layout.layout = plan;
+    const std::string name = fmt::format("{} of {} GPUs", problem_.model.model, plan.layout.gpus());
+    tried.layout.text = representative_text(problem_, plan, name, cell);
+    tried.layout.scenario = scenario::parse_scenario(tried.layout.text, name);
+    tried.base = base;
+    tried_.push_back(std::move(tried));
+  }
+
+  /// Replicas that take turns: those whose messages fill the WAN while a block computes, as
+  /// `parallel.cell = "auto"` has it, but a divisor of all; 1: nothing is sent over the WAN.
+  [[nodiscard]] int cell_of(const Layout& layout) {
+    const SiteChoice& choice = problem_.placings[at(layout.placing)];
+    if (choice.sites.size() == 1 || choice.split == SiteSplit::replicas) return 1;
+    const std::vector<int> all = divisors(layout.data);
+    int cell = 1;
+    for (const int count : all)
+      if (count <= kMostCell) cell = count;
+    return cell;
+  }
+
+  [[nodiscard]] ScenarioAdviser adviser_of(std::size_t number) {
+    const Tried& tried = tried_[number];
+    return {tried.layout.scenario,
+            options_.searches,
+            pool_,
+            {static_cast<int>(number), tried.base,
+             [this, number](Duration time) { return score_of(tried_[number].layout.layout, time); },
+             longest_on(tried.layout.layout.layout.gpus())}};
+  }
+
+  [[nodiscard]] std::optional<Duration> longest_on(std::int64_t gpus) const {
+    return options_.longest_on ? options_.longest_on(gpus) : options_.searches.longest;
+  }
+
+  [[nodiscard]] Duration time_left() const {
+    return std::max(Duration::zero(), options_.searches.time - (now() - begin_));
+  }
+
+  /// Every schedule on the layouts that are new.
+  void try_schedules() {
+    for (; schedules_tried_ < tried_.size(); ++schedules_tried_) {
+      if (pool_.best() != nullptr && must_stop()) return;
+      ScenarioAdviser adviser = adviser_of(schedules_tried_);
+      // Its best one first, however little time there is.
+      adviser.try_schedule(to_string(tried_[schedules_tried_].layout.layout.layout.order));
+      adviser.try_candidates(scaled(options_.searches.time, kShareOfSchedules / kLayouts));
+      tell();
+    }
+  }
+
+  [[nodiscard]] bool must_stop() {
+    if (options_.searches.stopped && options_.searches.stopped()) pool_.stop();
+    return pool_.is_stopped();
+  }
+
+  void tell() {
+    ++steps_;
+    const int all = static_cast<int>(tried_.size() + further_.size());
+    if (const AdvisedPlan* const best = pool_.best(); best && options_.searches.after_step)
+      options_.searches.after_step(std::min(steps_, all), all, *best);
+  }
+
+  void search_further() {
+    for (std::size_t number = 0; number < tried_.size(); ++number)
+      if (rank_of(number) < kSearched) further_.push_back(number);
+    std::ranges::stable_sort(further_, {}, [&](std::size_t number) { return best_of(number); });
+    std::size_t left = further_.size();
+    for (const std::size_t number : further_) {
+      if (must_stop()) return;
+      const Duration time = time_left() / static_cast<std::int64_t>(left--);
+      ScenarioAdviser adviser = adviser_of(number);
+      (void)adviser.search_orders(time);  // refused: nothing more of it
+      adviser.try_overlaps(time);
+      try_turns(number, time);
+      tell();
+    }
+  }
+
+  /// Of a whole cell of the layout's pipelines.
+  void try_turns(std::size_t number, Duration time) {
+    const LayoutPlan plan = tried_[number].layout.layout;
+    const int cell = cell_of(plan.layout);
+    if (cell == 1) return;
+    add(plan, tried_[number].base, cell);
+    ScenarioAdviser adviser = adviser_of(tried_.size() - 1);
+    adviser.try_schedule(to_string(plan.layout.order));
+    adviser.try_candidates(scaled(time, kShareOfSchedules));
+    adviser.try_turns(time);
+  }
+
+  [[nodiscard]] Score best_of(std::size_t number) const {
+    return pool_.best_of(static_cast<int>(number));
+  }
+  /// How many of the same combination of ideas are better.
+  [[nodiscard]] std::size_t rank_of(std::size_t number) const {
+    std::size_t better = 0;
+    for (std::size_t other = 0; other < tried_.size(); ++other)
+      if (tried_[other].base == tried_[number].base &&
+          std::pair{best_of(other), other} < std::pair{best_of(number), number})
+        ++better;
+    return better;
+  }
+
+  [[nodiscard]] std::string why_none() const {
+    std::string reasons;
+    for (const auto& [reason, count] : refused_)
+      reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : ", ", reason, count);
+    return fmt::format("no plan is left of {} layouts ({}). Widen what refuses most.", points_,
+                       reasons);
+  }
+
+  const LayoutProblem& problem_;
+  const LayoutSpace& space_;
+  const LayoutAdviceOptions& options_;
+  TimePoint begin_;
+  IdeaPool pool_;
+  LayoutTimer timer_{problem_};
+  OrderTimer orders_;
+  std::deque<Tried> tried_;
+  std::set<Layout> taken_;
+  std::size_t schedules_tried_ = 0;
+  std::vector<std::size_t> further_;
+  int steps_ = 0;
+  Score bound_ = std::numeric_limits<Score>::max();
+  std::int64_t points_ = 0, pruned_ = 0;
+  std::map<std::string, std::int64_t> refused_;
+};
+
+}  // namespace
+
+Result<LayoutAdvice> advise_layouts(const LayoutProblem& problem, const LayoutSpace& space,
+                                    const LayoutAdviceOptions& options) {
+  LayoutAdviser adviser{problem, space, options};
+  if (auto refusal = adviser.search()) return *std::move(refusal);
+  return adviser.advice();
+}
+
+}  // namespace longhaul::planner

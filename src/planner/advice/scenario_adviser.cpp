@@ -1,0 +1,164 @@
+#include "planner/advice/scenario_adviser.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "collective/overlap/overlaps.hpp"
+#include "planner/make_schedule.hpp"
+#include "planner/overlap/evaluate_overlap.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/wan_sharing/share_wan.hpp"
+#include "schedule/generators/registry.hpp"
+#include "schedule/validity/validity.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+/// Of the plans of a set, those that are tried with more ideas.
+constexpr std::size_t kStartsOfSharing = 3;
+/// Iterations that a search of overlaps simulates where moves bound it.
+constexpr std::size_t kEvaluationsOfOverlap = 200;
+constexpr double kShareOfOrders = 0.35, kShareOfTurns = 0.35;
+/// Of the time, that of one search of overlaps.
+constexpr double kShareOfOverlap = (1 - kShareOfOrders - kShareOfTurns) / 8;
+
+}  // namespace
+
+void ScenarioAdviser::add(AdvisedPlan plan) {
+  if (place_.longest && plan.makespan > *place_.longest) return;
+  plan.scenario = place_.scenario;
+  plan.ideas |= place_.base;
+  plan.score = place_.score(plan.makespan);
+  pool_.add(std::move(plan));
+}
+
+Bound ScenarioAdviser::with_steps(Bound bound) const {
+  const std::vector<Duration>& steps = scenario_.costs.optimizer;
+  if (!steps.empty()) bound.lower_bound += *std::ranges::min_element(steps);
+  return bound;
+}
+
+void ScenarioAdviser::add_schedule(Schedule schedule, const IdeaSet& ideas, const Bound& bound) {
+  if (schedule::first_violation(schedule, scenario_)) return;
+  const Result<Duration> makespan = try_makespan(schedule, scenario_);
+  pool_.count();
+  if (makespan)
+    add({.schedule = std::move(schedule),
+         .overlap = "",
+         .makespan = *makespan,
+         .ideas = ideas,
+         .bound = bound});
+}
+
+bool ScenarioAdviser::must_stop() {
+  if (options_.stopped && options_.stopped()) pool_.stop();
+  return pool_.is_stopped();
+}
+
+SearchOptions ScenarioAdviser::options_of_search(Duration time, double share) const {
+  SearchOptions search;
+  search.moves = options_.moves;
+  search.time = scaled(time, share);
+  search.threads = options_.threads;
+  return search;
+}
+
+void ScenarioAdviser::try_schedule(const std::string& name) {
+  if (const Result<ScheduleResult> made = try_make(parse_schedule(name), scenario_))
+    add_schedule(made->schedule, {});
+}
+
+void ScenarioAdviser::try_candidates(Duration time) {
+  const TimePoint begin = now();
+  const auto enough = [&] { return !options_.moves && (must_stop() || now() - begin > time); };
+  Candidates candidates = find_candidates(scenario_, Arrangement::decoupled, {}, enough);
+  for (Candidate& each : candidates.fitting) {
+    const schedule::Generator* const from = schedule::find_generator(each.schedule.name);
+    const bool knows_links = from == nullptr || !schedule::is_static(from->knowledge);
+    pool_.count();
+    if (schedule::first_violation(each.schedule, scenario_)) continue;
+    add({.schedule = std::move(each.schedule),
+         .overlap = "",
+         .makespan = each.makespan,
+         .ideas = knows_links ? only(Idea::order) : IdeaSet{}});
+  }
+}
+
+std::optional<Refusal> ScenarioAdviser::search_orders(Duration time) {
+  if (must_stop() && pool_.best() != nullptr) return std::nullopt;
+  Result<SearchResult> found = try_find_best(scenario_, options_of_search(time, kShareOfOrders));
+  if (!found) return found.refusal();
+  const Bound bound = with_steps(found->bound);  // of all that it considered
+  pool_.set_bound(place_.scenario, bound);
+  add_schedule(std::move(found->schedule), only(Idea::order), bound);
+  return std::nullopt;
+}
+
+void ScenarioAdviser::try_turns(Duration time) {
+  if (scenario_.parallel.cell < 2)
+    return pool_.refuse(Idea::turns, "no pipelines share a way over the WAN (parallel.cell is 1)");
+  if (const Result<ScheduleResult> atlas = try_make(parse_schedule("atlas"), scenario_))
+    add_schedule(atlas->schedule, only(Idea::turns));
+  for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
+    for (const Schedule& each :
+         pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfSharing)) {
+      if (must_stop()) return;
+      const Result<Schedule> shared = try_share_wan(each, scenario_);
+      if (shared) add_schedule(*shared, of | only(Idea::turns));
+    }
+  if (must_stop()) return;
+  const Result<SearchResult> found =
+      find_shared_best(scenario_, options_of_search(time, kShareOfTurns));
+  if (found)
+    add_schedule(found->schedule, only(Idea::order) | only(Idea::turns), with_steps(found->bound));
+}
+
+void ScenarioAdviser::try_overlaps(Duration time) {
+  if (!scenario_.operators.all) {
+    pool_.refuse(
+        Idea::overlap,
+        "nothing says which operators blocks have ([model], costs.profile or [[operator]])");
+    return;
+  }
+  const Parallel& parallel = scenario_.parallel;
+  if (parallel.tensor == 1 &&
+      (parallel.replicas == 1 || parallel.gradient_sync == GradientSync::none))
+    return pool_.refuse(Idea::overlap,
+                        "nothing is collective but what blocks and the optimizer's step have in");
+  const std::array<IdeaSet, 4> sets{IdeaSet{}, only(Idea::order), only(Idea::turns),
+                                    only(Idea::order) | only(Idea::turns)};
+  for (const IdeaSet& of : sets)
+    for (const Schedule& each : pool_.fastest_of(place_.scenario, of | place_.base, 1))
+      for (const auto& overlaps : {collective::overlaps(), collective::searched_overlaps()})
+        for (const collective::Overlap& overlap : overlaps) {
+          if (must_stop()) return;
+          add_overlapped(overlap, each, of, scaled(time, kShareOfOverlap));
+        }
+}
+
+void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const Schedule& schedule,
+                                     const IdeaSet& with, Duration most) {
+  const TimePoint begin = now();
+  const auto watch = [&](std::size_t evaluated) {
+    if (must_stop()) return true;
+    return options_.moves ? evaluated >= kEvaluationsOfOverlap : now() - begin > most;
+  };
+  const Result<OverlapResult> result =
+      evaluate_overlap(overlap, schedule, scenario_, Arrangement::decoupled, {}, watch);
+  pool_.count();
+  if (!result) {
+    pool_.refuse(Idea::overlap, result.refusal().reason);
+    return;
+  }
+  if (!result->fits()) return;
+  add({.schedule = schedule,
+       .overlap = overlap.name,
+       .makespan = result->makespan,
+       .ideas = with | only(Idea::overlap),
+       .bound = {result->bound.lower_bound, "any partition and order of its collectives",
+                 result->bound.reason}});
+}
+
+}  // namespace longhaul::planner

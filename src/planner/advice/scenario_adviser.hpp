@@ -1,0 +1,51 @@
+#pragma once
+
+#include "collective/overlap/overlaps.hpp"
+#include "planner/advice/idea_pool.hpp"
+
+namespace longhaul::planner {
+
+/// The ideas that one scenario with its layout and places leaves open: order, turns and overlap.
+class ScenarioAdviser {
+public:
+  /// How its plans are told apart from other scenarios' in the pool, and how they are scored.
+  struct Place {
+    int scenario = 0;
+    IdeaSet base;  ///< ideas that all of its plans use
+    std::function<Score(Duration)> score = [](Duration time) { return time.count(); };
+    std::optional<Duration> longest{};  ///< plans that take longer are none
+  };
+  /// All outlive it.
+  ScenarioAdviser(const Scenario& scenario, const AdviceOptions& options, IdeaPool& pool,
+                  Place place)
+      : scenario_{scenario}, options_{options}, pool_{pool}, place_{std::move(place)} {}
+
+  /// One static schedule of the registry, by its name.
+  void try_schedule(const std::string& name);
+  /// Every static and dynamic schedule; some of them once they have taken `time` and one fits.
+  void try_candidates(Duration time);
+  /// The search of `best`, within its share of `time`.
+  [[nodiscard]] std::optional<Refusal> search_orders(Duration time);
+  /// Turns of those, and the search of `atlas+best`.
+  void try_turns(Duration time);
+  /// Each overlap of the fastest of each set of ideas so far.
+  void try_overlaps(Duration time);
+
+private:
+  /// A schedule as it is, where it fits.
+  void add_schedule(Schedule schedule, const IdeaSet& ideas, const Bound& bound = {});
+  void add(AdvisedPlan plan);
+  /// Of a search, which leaves the optimizer's step out: it is at least the shortest one longer.
+  [[nodiscard]] Bound with_steps(Bound bound) const;
+  void add_overlapped(const collective::Overlap& overlap, const Schedule& schedule,
+                      const IdeaSet& with, Duration most);
+  [[nodiscard]] bool must_stop();
+  [[nodiscard]] SearchOptions options_of_search(Duration time, double share) const;
+
+  const Scenario& scenario_;
+  const AdviceOptions& options_;
+  IdeaPool& pool_;
+  Place place_;
+};
+
+}  // namespace longhaul::planner
