@@ -89,6 +89,11 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   planner::LayoutAdviceOptions layouts;
   if (!options.advise.objective.empty())
     layouts.goal = choice<planner::AdviceGoal>("--objective", options.advise.objective);
+  if (layouts.goal == planner::AdviceGoal::value)
+    fail(
+        "--objective value: {} has no stages (prompts are placed into the bubbles of GPUs that "
+        "have theirs). Add parallel.stages, or write --objective cost.",
+        options.files.front());
   layouts.dollars_per_gpu_hour = set_prices(scenario, "", problem);
   layouts.longest_on = [&](std::int64_t gpus) {
     return longest_iteration(terms, tokens_of(problem), gpus);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "base/program/option_values.hpp"
 #include "cli/advise/advised.hpp"
 #include "cli/plan/plan.hpp"
 #include "planner/sites/cell_scenario.hpp"
@@ -100,11 +101,16 @@ std::optional<double> tokens_per_iteration_of(const Scenario& scenario) {
 
 Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
                           const TrainingTerms& terms) {
-  if (!options.advise.objective.empty() && options.advise.objective != "time")
+  const planner::AdviceGoal goal =
+      options.advise.objective.empty()
+          ? planner::AdviceGoal::time
+          : choice<planner::AdviceGoal>("--objective", options.advise.objective);
+  if (goal == planner::AdviceGoal::cost)
     fail(
         "--objective {}: {} says how many GPUs it takes, so that the fastest plan is the cheapest. "
         "Leave out parallel.stages, so that layouts are searched.",
         options.advise.objective, options.files.front());
+  how.keeps_all = goal == planner::AdviceGoal::value;
   const PlacedScenario placed = placed_scenario_of(options);
   const Scenario& scenario = placed.scenario;
   PlanFacts facts;
@@ -117,6 +123,9 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   how.longest = longest_iteration(terms, facts.tokens_per_iteration, facts.gpus);
   Advised advised;
   advised.advice = planner::advise(scenario, how).or_throw();
+  advised.goal = goal;
+  if (goal == planner::AdviceGoal::value)
+    advised.advice = filled_advice(advised.advice, scenario, options);
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
     advised.facts.push_back(facts);

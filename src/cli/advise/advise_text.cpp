@@ -87,6 +87,7 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
       has_bound(plan) ? ordered_json(plan.bound.lower_bound.count()) : ordered_json{};
   json["gap"] =
       has_bound(plan) ? ordered_json(planner::gap(plan.makespan, plan.bound)) : ordered_json{};
+  json["prefill_tokens"] = null_or(plan.prefill_tokens);
   json["memory_bytes"] = facts.memory.count();
   json["ideas"] = names_of(plan.ideas);
   return json;
@@ -102,6 +103,7 @@ std::string score_text(Score score, AdviceGoal goal) {
 
 ordered_json bound_json(const Advised& advised) {
   const AdvisedPlan& best = advised.advice.best();
+  if (advised.goal == AdviceGoal::value) return {};
   if (advised.bound)
     return {{unit_of(advised.goal), *advised.bound},
             {"reason",
@@ -130,6 +132,8 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
                                  {"tokens/s"},
                                  {"$ per M tokens", Align::right, 1},
                                  {"memory", Align::right, 2}});
+  const bool has_prompts = advised.goal == AdviceGoal::value;
+  if (has_prompts) columns.insert(columns.end(), {{"prompt tokens"}, {"net"}});
   if (terms.tokens) columns.insert(columns.end(), {{"days"}, {"$"}});
   Table table{columns};
   const auto number_text = [](const std::optional<double>& value, const char* format) {
@@ -149,6 +153,9 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
          has_bound(plan) ? report::percent_text(planner::gap(plan.makespan, plan.bound)) : "-",
          number_text(figures.tokens_per_second, "{:.0f}"),
          number_text(figures.dollars_per_million_tokens, "{:.4f}"), to_text(facts.memory)});
+    if (has_prompts)
+      row.insert(row.end(), {number_text(plan.prefill_tokens, "{:.0f}"),
+                             score_text(plan.score, advised.goal)});
     if (terms.tokens)
       row.insert(row.end(),
                  {number_text(figures.days, "{:.2f}"), number_text(figures.dollars, "{:.0f}")});
@@ -163,7 +170,8 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
     return "\nNothing fits without these ideas, so that there is nothing to hold them against.\n";
   Table table{{{"idea", Align::left}, {"alone"}, {"added"}, {"lost without"}}};
   const auto share = [&](Score gain) {
-    if (gain > *advice.baseline) return std::string{"all"};  // nothing is left without it
+    if (*advice.baseline <= 0 || gain > *advice.baseline)  // prompts earn more than GPUs cost
+      return score_text(gain, advised.goal);
     return fmt::format("{} ({:.1f}%)", score_text(gain, advised.goal),
                        100 * static_cast<double>(gain) / static_cast<double>(*advice.baseline));
   };

@@ -51,6 +51,10 @@ struct Advised {
 /// The scenario has its stages: at most placed.
 [[nodiscard]] Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
                                         const TrainingTerms& terms);
+/// --objective value: plans by what an iteration costs less what prompts earn in it, each with
+/// bubbles that are filled (--requests, --backlog, --prefill-price) and without.
+[[nodiscard]] planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
+                                            const Options& options);
 /// The scenario has no stages.
 [[nodiscard]] Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
                                          const TrainingTerms& terms);

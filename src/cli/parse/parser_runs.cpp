@@ -6,8 +6,14 @@ void Parser::add_advise() {
   longhaul::Arguments& command = add_command(
       tool_, "advise", "how to train here: the fastest plan, and what each idea brings",
       advise_command, {1, 1}, "scenario (.toml), divided into stages or not, placed or not");
-  command.option("--objective", options_.advise.objective,
-                 "time (default), or cost: dollars of an iteration; of scenarios without stages");
+  command.option(
+      "--objective", options_.advise.objective,
+      "time (default); cost: dollars of an iteration, of scenarios without stages; value: "
+      "less what prompts earn, of scenarios with stages and [prefill]");
+  command.option("--requests", options_.prefill.requests,
+                 "with --objective value: prompts, a trace as of `prefill`");
+  command.option("--backlog", options_.prefill.backlog, "so many of them always wait");
+  command.option("--prefill-price", options_.prefill.price, "$ of 10^6 prompt tokens");
   command.option("--tokens", options_.advise.tokens, "of the whole training: 270e9");
   command.option("--deadline", options_.advise.deadline,
                  "plans that take longer are none: 30d, 12h; needs --tokens");

@@ -18,6 +18,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json or_null(std::int64_t op) { return op < 0 ? ordered_json{} : ordered_json(op); }
+
+}  // namespace
+
 SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
                             Arrangement arrangement) {
   Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
@@ -28,10 +32,6 @@ SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
   return {schedule, prefill::find_bubbles(timeline.rows, scenario.training_ranks()), cell,
           std::move(plan), std::move(times)};
 }
-
-ordered_json or_null(std::int64_t op) { return op < 0 ? ordered_json{} : ordered_json(op); }
-
-}  // namespace
 
 std::vector<SimulatedBubbles> simulated_bubbles(const Options& options, const Scenario& scenario) {
   const planner::PlannerOptions planner = planner_options_of(options);

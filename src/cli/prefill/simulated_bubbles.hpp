@@ -20,6 +20,8 @@ struct SimulatedBubbles {
   OpTimes times;  ///< of one iteration of it
 };
 
+[[nodiscard]] SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
+                                          Arrangement arrangement);
 /// Of every schedule that was asked for. Throws Error where one is refused.
 [[nodiscard]] std::vector<SimulatedBubbles> simulated_bubbles(const Options& options,
                                                               const Scenario& scenario);

@@ -9,6 +9,7 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
   IdeaPool pool;
   pool.refuse(Idea::layout, "the scenario says how the model is divided");
   pool.refuse(Idea::sites, "the scenario says where its stages are");
+  pool.refuse(Idea::prefill, "it fills what stays idle, and an iteration takes as long");
   const auto tell = [&](int done) {
     if (const AdvisedPlan* const best = pool.best(); best && options.after_step)
       options.after_step(done, kSteps, *best);
@@ -27,7 +28,9 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
   if (pool.best() == nullptr)
     return refused("no plan is within the deadline ({} evaluated). Give more time.",
                    pool.advice().evaluated);
-  return pool.advice();
+  Advice advice = pool.advice();
+  if (options.keeps_all) advice.all = pool.plans();
+  return advice;
 }
 
 }  // namespace longhaul::planner

@@ -19,9 +19,14 @@ namespace longhaul::planner {
 /// What a plan may use beside the static schedules: a layout (t, d, p), micro-batch, recomputation
 /// and sharding that no rule of thumb gives (vTrain), some datacenters instead of all (Atlas),
 /// orders of blocks that know of delays (CrossPipe), turns of a DP-cell's pipelines on the WAN
-/// (Atlas), communication partitioned and hidden beside operators (Centauri).
-#define LONGHAUL_IDEAS(X) \
-  X(layout, "layout") X(sites, "sites") X(order, "order") X(turns, "turns") X(overlap, "overlap")
+/// (Atlas), communication partitioned and hidden beside operators (Centauri), prompts computed in
+/// what stays idle (BubbleTea).
+#define LONGHAUL_IDEAS(X)                                              \
+  X(layout, "layout")                                                  \
+  X(sites, "sites")                                                    \
+  X(order, "order") X(turns, "turns") X(overlap, "overlap") X(prefill, \
+                                                              "prefil" \
+                                                              "l")
 LONGHAUL_LISTED_ENUM(Idea, LONGHAUL_IDEAS);
 
 using IdeaSet = std::bitset<kCountOf<Idea>>;
@@ -43,10 +48,11 @@ struct AdvisedPlan {
   Schedule schedule;    ///< within budget and capacity
   std::string overlap;  ///< empty: none
   Duration makespan{};
-  IdeaSet ideas;     ///< that it uses
-  Bound bound{};     ///< of its class; 0: none was computed
-  int scenario = 0;  ///< of several that were advised together: index
-  Score score = 0;   ///< less is better
+  IdeaSet ideas;                           ///< that it uses
+  Bound bound{};                           ///< of its class; 0: none was computed
+  int scenario = 0;                        ///< of several that were advised together: index
+  Score score = 0;                         ///< less is better
+  std::optional<double> prefill_tokens{};  ///< that an iteration computes, with Idea::prefill
 };
 
 /// What an idea gains; below 0 never.
@@ -69,8 +75,9 @@ struct Advice {
   std::optional<Score> baseline;     ///< of the best plan without ideas; nothing: none fits
   std::vector<IdeaValue> waterfall;  ///< each next one gains most; empty without a baseline
   std::vector<UnusedIdea> unused;
-  std::size_t evaluated = 0;  ///< plans that were simulated by name
-  bool is_stopped = false;    ///< before all was tried
+  std::vector<AdvisedPlan> all;  ///< that were tried, with AdviceOptions::keeps_all
+  std::size_t evaluated = 0;     ///< plans that were simulated by name
+  bool is_stopped = false;       ///< before all was tried
 
   [[nodiscard]] const AdvisedPlan& best() const { return plans.front(); }
 };
@@ -81,6 +88,7 @@ struct AdviceOptions {
   int threads = 0;                           ///< 0: all cores
   std::function<bool()> stopped;             ///< asked between plans: true ends the search
   std::optional<Duration> longest{};         ///< plans that take longer are none
+  bool keeps_all = false;                    ///< also what is no better than others
   /// Told of the best so far when `done` of `all` steps are done.
   std::function<void(int done, int all, const AdvisedPlan& best)> after_step;
 };

@@ -7,8 +7,7 @@
 namespace longhaul::planner {
 namespace {
 
-constexpr std::array kIdeas{Idea::layout, Idea::sites, Idea::order, Idea::turns, Idea::overlap};
-static_assert(kIdeas.size() == kCountOf<Idea>);
+constexpr std::array kIdeas = every<Idea>();
 
 IdeaSet every_idea() { return IdeaSet{}.set(); }
 
@@ -20,6 +19,7 @@ const char* why_no_gain(Idea idea) {
     case Idea::order: return "no order that knows of delays is faster than the static ones";
     case Idea::turns: return "no turns on the WAN are faster than sending for oneself";
     case Idea::overlap: return "no overlap of collectives is faster";
+    case Idea::prefill: return "prompts earn nothing";
   }
   return "";
 }

@@ -33,6 +33,7 @@ public:
   }
 
   [[nodiscard]] Advice advice() const;
+  [[nodiscard]] const std::vector<AdvisedPlan>& plans() const { return plans_; }
 
 private:
   [[nodiscard]] Score score_with(const IdeaSet& ideas) const;

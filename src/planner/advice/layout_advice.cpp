@@ -57,6 +57,7 @@ public:
     else if (std::ranges::none_of(problem.placings,
                                   [&](const SiteChoice& each) { return uses_all(each); }))
       pool_.refuse(Idea::sites, "no placing of the search uses all datacenters");
+    pool_.refuse(Idea::prefill, "it fills what stays idle, and an iteration takes as long");
     pool_.refuse(Idea::turns,
                  "no layout that is worth it sends from several pipelines over the "
                  "WAN (stages in several datacenters, two replicas or more)");

@@ -5,8 +5,9 @@
 
 namespace longhaul::planner {
 
-/// What plans of a training run are compared by.
-#define LONGHAUL_ADVICE_GOALS(X) X(time, "time") X(cost, "cost")
+/// What plans of a training run are compared by: time of an iteration; its cost; its cost less what
+/// prompts earn in it.
+#define LONGHAUL_ADVICE_GOALS(X) X(time, "time") X(cost, "cost") X(value, "value")
 LONGHAUL_LISTED_ENUM(AdviceGoal, LONGHAUL_ADVICE_GOALS);
 
 struct LayoutAdviceOptions {

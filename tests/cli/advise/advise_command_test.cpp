@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
@@ -84,8 +85,44 @@ TEST_F(AdviseCommand, RefusesWhatItCannotDo) {
   EXPECT_THAT(said({"--budget-seconds", "0"}), HasSubstr("--budget-seconds"));
   EXPECT_THAT(said({"--out", dir_.path("")}), HasSubstr("it exists"));
   EXPECT_THAT(said({"--set", "datacenter.east.gpus=1"}), HasSubstr("no plan"));
+  EXPECT_THAT(said({"--objective", "value"}), HasSubstr("--requests is missing"));
   EXPECT_THAT(said({"--objective", "cost"}), HasSubstr("Leave out parallel.stages"));
   EXPECT_THAT(said({"--tokens", "1e9", "--deadline", "1d"}), HasSubstr("there is no [model]"));
+}
+
+TEST_F(AdviseCommand, FillsWhatStaysIdleWherePromptsEarn) {
+  const std::string scenario = testing::in_checkout("benchmarks/scenarios/bubbletea.toml");
+  const std::vector<std::string> load{
+      "--requests", testing::in_checkout("benchmarks/requests/prompts.csv"),
+      "--backlog",  "32",
+      "--set",      "run.iterations=10"};
+  const std::string out = dir_.path("advice");
+  std::vector<std::string> options{"advise", scenario,          "--json", "--out",
+                                   out,      "--search-moves",  "20",     "--objective",
+                                   "value",  "--prefill-price", "0.1"};
+  options.insert(options.end(), load.begin(), load.end());
+  const Outcome run = longhaul_run(options);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  const auto& best = json["plans"][0];
+  EXPECT_THAT(best["ideas"].get<std::vector<std::string>>(), ::testing::Contains("prefill"));
+  std::vector<std::string> again{"prefill", scenario, "--json", "--schedule", best["schedule"]};
+  again.insert(again.end(), load.begin(), load.end());
+  const Outcome filled = longhaul_run(again);
+  ASSERT_EQ(filled.code, 0) << filled.err;
+  const auto row = filled.json()["schedules"][0];
+  EXPECT_DOUBLE_EQ(best["prefill_tokens"].get<double>(), row["tokens_served"].get<double>() / 10);
+  std::int64_t gained = 0, greatest = 0;
+  for (const auto& each : json["waterfall"]) {
+    gained += each["added_nanodollars"].get<std::int64_t>();
+    greatest = std::max(greatest, each["alone_nanodollars"].get<std::int64_t>());
+  }
+  EXPECT_GE(gained, greatest);
+  // 12 GPUs at the assumed 2 $ an hour, less 0.1 $ for a million tokens.
+  const double net = 12 * 2 / 3600.0 * best["iteration_ns"].get<double>() -
+                     best["prefill_tokens"].get<double>() * 0.1 / 1e6 * 1e9;
+  EXPECT_NEAR(static_cast<double>(json["baseline_nanodollars"].get<std::int64_t>() - gained), net,
+              2);
 }
 
 /// A GPT-3.6B on two sites that differ in price; how it is divided is open.
