@@ -26,6 +26,7 @@ LISTED = (
     "runs.weather",
     "runs.collectives",
     "runs.wan_collectives",
+    "advice.all_six",
     "atlas.table1",
     "atlas.fig2",
     "atlas.fig3",

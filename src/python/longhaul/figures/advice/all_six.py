@@ -1,0 +1,194 @@
+"""What `longhaul advise` says of a scenario, measured on ranks: each plan of the waterfall beside its
+prediction, and the best one with prefill in what stays idle."""
+
+import json
+import shlex
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul import provenance, records, scenario_text
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure
+from longhaul.errors import Failure
+from longhaul.running import runs, tools
+
+FIGURE = Figure(
+    "all-six",
+    summary="what advise says of three unequal sites, each plan measured on ranks beside it",
+    shows=("what `longhaul advise` says of three unequal sites: each plan measured on 16 ranks beside "
+           "its prediction, and the best one with prefill ([advise.md](advise.md#on-ranks))"),
+    needs="`bench_pipeline` and `bench_prefill`, or results of them",
+    options="[--measure]")
+GOAL_PERCENT = 3.0
+PREDICTED, MEASURED, PREFILL = "#c2185b", "#0b5394", "#e69f00"
+
+
+def add_arguments(parser):
+    parser.add_argument("--measure", action="store_true",
+                        help="run it; what is finished is not run again")
+    parser.add_argument("--results", metavar="DIR",
+                        help=f"what --measure wrote, or where it goes (default: runs/{FIGURE.name})")
+    parser.add_argument("--scenario", default="three-sites", metavar="FILE",
+                        help="stages placed, with [prefill] (default: %(default)s)")
+    parser.add_argument("--search-moves", type=int, default=2000, metavar="N",
+                        help="of each search of advise (default: %(default)s)")
+    parser.add_argument("--iterations", type=int, default=8, metavar="N",
+                        help="of each plan (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=10, metavar="N",
+                        help="of stretches with prefill and without (default: %(default)s)")
+
+
+def draw(options):
+    directory = Path(options.results or f"runs/{FIGURE.name}")
+    if options.measure:
+        measure(options, directory)
+    elif not options.results:
+        raise Failure("nothing to draw (neither --results DIR nor --measure). "
+                      "Give the directory that --measure wrote, or --measure.")
+    table = table_of(directory)
+    tools.say(verdict(table))
+    return [Drawn(FIGURE.name, figure_of(table), table)]
+
+
+def measure(options, directory):
+    scenario = tools.from_root(tools.scenario_file(options.scenario))
+    directory.mkdir(parents=True, exist_ok=True)
+    advice = directory / "advice"
+    if not (advice / "advice.json").is_file():
+        tools.run(["env", "-C", tools.ROOT, tools.binary("longhaul"), "advise", scenario,
+                   "--search-moves", options.search_moves, "--out", advice.resolve()])
+    ranks = int(scenario_text.ranks_of(tools.ROOT / scenario, []))
+    plans = plans_of(directory)
+    for number, plan in enumerate(plans, 1):
+        command = [tools.binary("bench_pipeline"), scenario, "--ranks-per-process", ranks,
+                   "--schedule", schedule_file(advice, number), "--iterations", options.iterations,
+                   "--trace", "off"]
+        if plan["overlap"]:
+            command += ["--overlap", plan["overlap"]]
+        run(command, directory / f"plan-{number}", directory)
+    number = best_without_overlap(plans)
+    sites = tomllib.loads((tools.ROOT / scenario).read_text())["datacenter"]
+    serving = len(sites) + 1  # ranks: a service in each datacenter, and the controller
+    run([tools.binary("bench_prefill"), scenario, "--ranks-per-process", ranks + serving,
+         "--schedule", schedule_file(advice, number), "--requests",
+         tools.from_root(tools.ROOT / "benchmarks/requests/prompts.csv"), "--backlog", 64,
+         "--pairs", options.pairs], directory / "prefill", directory)
+
+
+def schedule_file(advice, number):
+    return (advice / f"plan-{number}.csv").resolve()
+
+
+def run(command, target, directory):
+    if records.is_finished(target):
+        return
+    words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
+    tools.say(shlex.join(words))
+    runs.run(["env", "-C", tools.ROOT, *words, "--out", target.resolve()], target, directory)
+
+
+def plans_of(directory):
+    try:
+        return json.loads((directory / "advice" / "advice.json").read_text())["plans"]
+    except OSError as error:
+        raise Failure(f"{directory}: there is no advice/advice.json ({error.strerror}). "
+                      "Give what --measure wrote.") from None
+
+
+def best_without_overlap(plans):
+    """Its number: bubbles are filled below whole blocks, and without relays."""
+    for number, plan in enumerate(plans, 1):
+        if not plan["overlap"] and "turns" not in plan["ideas"]:
+            return number
+    raise Failure("every plan has overlaps or turns (prefill is placed beside neither).")
+
+
+def table_of(directory):
+    """A row for each plan, and one for the plan with prefill."""
+    rows = []
+    plans = plans_of(directory)
+    for number, plan in enumerate(plans, 1):
+        record = records.read_record(directory / f"plan-{number}")
+        entry = record["schedules"][0]
+        rows.append(provenance.add(
+            {"plan": number, "ideas": "+".join(plan["ideas"]) or "none",
+             "schedule": plan["made_by"], "overlap": plan["overlap"] or "-",
+             "advised_s": plan["iteration_ns"] / 1e9,
+             "measured_s": entry["measured_median_ns"] / 1e9,
+             "difference_percent": 100 * (entry["measured_median_ns"] / plan["iteration_ns"] - 1),
+             "training_predicted": None, "total_predicted": None, "total_measured": None,
+             "check": entry["check"], "n": entry["n"]},
+            provenance.of(record, directory / f"plan-{number}")))
+    record = records.read_record(directory / "prefill")
+    entry = record["schedules"][0]
+    plan = plans[best_without_overlap(plans) - 1]
+    iterations = record["stretch_iterations"]
+    on = sorted(record["pairs"]["on_ns"])
+    median = on[len(on) // 2] / iterations
+    rows.append(provenance.add(
+        {"plan": best_without_overlap(plans), "ideas": "+".join([*plan["ideas"], "prefill"]),
+         "schedule": plan["made_by"], "overlap": "-", "advised_s": plan["iteration_ns"] / 1e9,
+         "measured_s": median / 1e9,
+         "difference_percent": 100 * (median / plan["iteration_ns"] - 1),
+         "training_predicted": entry["predicted_utilisation"]["training"],
+         "total_predicted": entry["predicted_utilisation"]["total"],
+         "total_measured": entry["utilisation"]["total"], "check": record["check"], "n": len(on)},
+        provenance.of(record, directory / "prefill")))
+    return pd.DataFrame(rows)
+
+
+def verdict(table):
+    worst = table.loc[table["difference_percent"].abs().idxmax()]
+    close = "within" if abs(worst["difference_percent"]) <= GOAL_PERCENT else "not within"
+    plans = table[table["total_measured"].isna()]
+    is_ordered = plans["measured_s"].is_monotonic_increasing
+    order = "in the predicted order" if is_ordered else "in another order than predicted"
+    filled = table[table["total_measured"].notna()].iloc[0]
+    return (f"{FIGURE.name}: {close} {GOAL_PERCENT:g}% of the prediction (the farthest is "
+            f"{worst['ideas']}, {worst['difference_percent']:+.2f}%), {order}. With prefill "
+            f"{100 * filled['total_measured']:.1f}% of the GPUs' time is used, predicted "
+            f"{100 * filled['total_predicted']:.1f}%. Checks: "
+            f"{', '.join(sorted(set(table['check'])))}.")
+
+
+def figure_of(table):
+    plt = style.apply()
+    plans = table[table["total_measured"].isna()].iloc[::-1]
+    filled = table[table["total_measured"].notna()].iloc[0]
+    height = 1.8 + 0.42 * len(plans)
+    figure, (axes, use) = plt.subplots(1, 2, figsize=(9.2, height), width_ratios=(3, 1))
+    for place, row in enumerate(plans.itertuples()):
+        axes.barh(place, row.measured_s, 0.6, color=MEASURED, alpha=0.8,
+                  label="measured (median)" if place == 0 else None)
+        axes.plot(row.advised_s, place, "|", markersize=15, markeredgewidth=2, color=PREDICTED,
+                  label="advised" if place == 0 else None)
+        axes.annotate(f"{row.difference_percent:+.2f}%", (max(row.measured_s, row.advised_s), place),
+                      xytext=(7, 0), textcoords="offset points", va="center", fontsize=8)
+    names = [f"{ideas.replace('+', ' + ')}\n{style.plain(schedule)}" for ideas, schedule in
+             zip(plans["ideas"], plans["schedule"])]
+    axes.set_yticks(range(len(plans)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.18 * plans["measured_s"].max())
+    axes.set_xlabel("iteration (s)")
+    figure.suptitle("What advise says of three sites, and what 16 ranks took (timed blocks, emulated "
+                    "links)", x=0.01, ha="left", fontsize=11, fontweight="bold")
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))
+    for place, total in enumerate((filled["total_predicted"], filled["total_measured"])):
+        use.bar(place, 100 * filled["training_predicted"], 0.6, color=MEASURED, alpha=0.8,
+                label="training" if place == 0 else None)
+        use.bar(place, 100 * (total - filled["training_predicted"]), 0.6,
+                bottom=100 * filled["training_predicted"], color=PREFILL, hatch="///",
+                edgecolor="white", label="prefill" if place == 0 else None)
+        use.annotate(f"{100 * total:.1f}%", (place, 100 * total), xytext=(0, 2), ha="center",
+                     textcoords="offset points", fontsize=8)
+    use.set_xticks((0, 1), ("predicted", "measured"))
+    use.set_ylim(0, 112)
+    use.set_ylabel("GPUs' time in use (%)")
+    use.legend(frameon=False, fontsize=8, ncols=2, loc="lower left", bbox_to_anchor=(-0.2, 1))
+    for panel, along in ((axes, "x"), (use, "y")):
+        panel.grid(axis=along, color="#dddddd", linewidth=0.6)
+        panel.set_axisbelow(True)
+    figure.tight_layout()
+    return figure

@@ -1,0 +1,77 @@
+"""The figure of advice on ranks, drawn from records as the programs write them (synthetic here)."""
+
+import contextlib
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import matplotlib.image
+import pandas as pd
+
+from longhaul.commands import figure
+from longhaul.errors import guarded
+
+MADE = {"git_commit": "0123456789ab", "created": "2026-01-01T00:00:00Z", "numbers": "measured",
+        "scenario": "three-sites", "check": "ok"}
+
+
+def plan(ideas, seconds, overlap=None):
+    return {"ideas": ideas, "iteration_ns": int(1e9 * seconds), "made_by": "zb-h1",
+            "overlap": overlap}
+
+
+class AllSix(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.results = Path(temporary.name) / "results"
+        self.out = Path(temporary.name) / "out"
+
+    def write(self, place, content, name="record.json"):
+        (self.results / place).mkdir(parents=True, exist_ok=True)
+        (self.results / place / name).write_text(json.dumps(content), encoding="utf-8")
+
+    def drawn(self, measured):
+        """Plans of 1.0, 1.2 and 1.5 s that took `measured` seconds; what was said."""
+        self.write("advice", {"plans": [plan(["order", "turns"], 1.0), plan(["order"], 1.2),
+                                        plan([], 1.5, "best")]}, "advice.json")
+        for number, seconds in enumerate(measured, 1):
+            self.write(f"plan-{number}", MADE | {
+                "benchmark": "bench_pipeline", "command_line": "bench_pipeline x",
+                "schedules": [{"schedule": "zb-h1", "measured_median_ns": 1e9 * seconds, "n": 8,
+                               "check": "ok"}]})
+        self.write("prefill", MADE | {
+            "benchmark": "bench_prefill", "command_line": "bench_prefill x",
+            "stretch_iterations": 2, "pairs": {"on_ns": [2.4e9, 2.41e9, 2.5e9]},
+            "schedules": [{"schedule": "zb-h1",
+                           "utilisation": {"training": 0.5, "total": 0.8},
+                           "predicted_utilisation": {"training": 0.5, "total": 0.9}}]})
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = guarded(lambda: figure.main(["all-six", "--results", str(self.results), "--out",
+                                                str(self.out)]), "figure")
+        self.assertEqual(code, 0, said.getvalue())
+        return said.getvalue()
+
+    def test_names_the_farthest_and_the_order(self):
+        said = self.drawn((1.01, 1.2, 1.53))
+        self.assertIn("within 3%", said)
+        self.assertIn("none, +2.00%", said)
+        self.assertIn("in the predicted order", said)
+        self.assertIn("80.0% of the GPUs' time is used, predicted 90.0%", said)
+        table = pd.read_csv(self.out / "all-six.csv")
+        self.assertEqual(list(table["ideas"]), ["order+turns", "order", "none", "order+prefill"])
+        self.assertAlmostEqual(table["measured_s"].iloc[3], 1.205)
+        picture = matplotlib.image.imread(self.out / "all-six.png")
+        self.assertGreater(picture[..., :3].std(), 0.02)
+
+    def test_says_what_missed(self):
+        said = self.drawn((1.3, 1.2, 1.5))
+        self.assertIn("not within 3%", said)
+        self.assertIn("in another order", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
