@@ -21,10 +21,13 @@ namespace longhaul::planner {
 /// orders of blocks that know of delays (CrossPipe), turns of a DP-cell's pipelines on the WAN
 /// (Atlas), communication partitioned and hidden beside operators (Centauri), prompts computed in
 /// what stays idle (BubbleTea).
-#define LONGHAUL_IDEAS(X)                                                     \
-  X(layout, "layout")                                                         \
-  X(sites, "sites") X(order, "order") X(turns, "turns") X(overlap, "overlap") \
-      X(prefill, "prefill")
+#define LONGHAUL_IDEAS(X) \
+  X(layout, "layout")     \
+  X(sites, "sites")       \
+  X(order, "order")       \
+  X(turns, "turns")       \
+  X(overlap, "overlap")   \
+  X(prefill, "prefill")
 LONGHAUL_LISTED_ENUM(Idea, LONGHAUL_IDEAS);
 
 using IdeaSet = std::bitset<kCountOf<Idea>>;
