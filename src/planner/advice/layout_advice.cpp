@@ -77,7 +77,7 @@ public:
   [[nodiscard]] LayoutAdvice advice() {
     LayoutAdvice found;
     found.advice = pool_.advice();
-    found.bound = std::min(bound_, found.advice.best().score);
+    if (bound_is_known_) found.bound = std::min(bound_, found.advice.best().score);
     found.points = points_;
     found.pruned = pruned_;
     for (Tried& each : tried_) found.layouts.push_back(std::move(each.layout));
@@ -131,6 +131,7 @@ private:
     how.longest = options_.searches.longest;
     how.is_stopped = options_.searches.stopped;
     LayoutSearch search = search_layouts(problem, space, how);
+    if (search.gap_time != 0.0) bound_is_known_ = false;  // it was stopped
     if (counts) {
       points_ = search.points;
       for (const auto& [reason, count] : search.pruned) pruned_ += count;
@@ -318,6 +319,7 @@ private:
   std::vector<std::size_t> further_;
   int steps_ = 0;
   Score bound_ = std::numeric_limits<Score>::max();
+  bool bound_is_known_ = true;
   std::int64_t points_ = 0, pruned_ = 0;
   std::map<std::string, std::int64_t> refused_;
 };

@@ -26,9 +26,10 @@ struct AdvisedLayout {
 };
 
 struct LayoutAdvice {
-  Advice advice;                        ///< AdvisedPlan::scenario: index into `layouts`
-  std::vector<AdvisedLayout> layouts;   ///< those that were tried with the other ideas
-  Score bound = 0;                      ///< no plan of the space is below, with any of the ideas
+  Advice advice;                       ///< AdvisedPlan::scenario: index into `layouts`
+  std::vector<AdvisedLayout> layouts;  ///< those that were tried with the other ideas
+  /// No plan of the space is below, with any of the ideas; nothing: not every layout was looked at.
+  std::optional<Score> bound{};
   std::int64_t points = 0, pruned = 0;  ///< layouts of the space; left out by their bounds
 };
 
