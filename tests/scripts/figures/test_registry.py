@@ -40,11 +40,21 @@ class Registry(unittest.TestCase):
                 if one.file == "-verdicts":
                     self.assertIn(one.where.removeprefix("id="), known)
 
-    def test_the_page_of_figures_is_of_today(self):
-        page = (tools.ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
-        self.assertEqual(page, figures_page.with_parts(page),
-                         "run: PYTHONPATH=src/python .venv/bin/python -m "
-                         "longhaul.commands.figures_page")
+    def test_the_pages_that_are_written_are_of_today(self):
+        for place in figures_page.PAGES:
+            page = (tools.ROOT / place).read_text(encoding="utf-8")
+            self.assertEqual(page, figures_page.with_parts(page, place),
+                             "run: PYTHONPATH=src/python .venv/bin/python -m "
+                             "longhaul.commands.figures_page")
+
+    def test_a_claim_counts_by_what_speaks_most_against_it(self):
+        self.assertIsNone(claims.verdict_of([]))
+        for expected, verdicts in (
+                ((False, claims.PARTLY), [(False, claims.HOLDS), (False, claims.PARTLY)]),
+                ((True, claims.HOLDS), [(False, claims.FAILS), (True, claims.HOLDS)]),
+                ((False, claims.FAILS), [(False, claims.FAILS), (True, claims.NOT_JUDGED)]),
+                ((False, claims.NOT_JUDGED), [(False, claims.NOT_JUDGED)])):
+            self.assertEqual(claims.verdict_of(verdicts), expected)
 
     def test_every_figure_is_explained(self):
         """By a section of docs/figures.md, or by the page that its line names."""

@@ -1,5 +1,5 @@
 """python -m longhaul.commands.figures_page: writes into docs/figures.md, between its markers, the
-parts that the figures' modules state. tests/scripts/figures/test_registry.py fails where they are old."""
+parts that the figures' modules state, and into results/README.md how many claims hold. tests/scripts/figures/test_registry.py fails where they are old."""
 
 import re
 import sys
@@ -8,6 +8,7 @@ import textwrap
 from longhaul.commands.figure import parser_of
 from longhaul.errors import Failure, guarded
 from longhaul.figures.registry import FIGURES
+from longhaul.papers import claims
 from longhaul.replacing import replacing
 from longhaul.running import tools
 
@@ -31,25 +32,32 @@ def measuring():
                          "they show predictions.", WIDTH, break_on_hyphens=False)
 
 
-PARTS = {"commands": commands, "measuring": measuring}
+def claims_kept():
+    """How many claims of each paper hold."""
+    return claims.summary(tools.ROOT / "results" / "reference")
 
 
-def with_parts(page):
+PAGES = {"docs/figures.md": {"commands": commands, "measuring": measuring},
+         "results/README.md": {"claims": claims_kept}}
+
+
+def with_parts(page, place):
     """The page with each part as it should be."""
-    for name, part in PARTS.items():
+    for name, part in PAGES[place].items():
         begin, end = f"<!-- {name}: written by longhaul.commands.figures_page -->", "<!-- end -->"
         found = re.search(f"{re.escape(begin)}\n.*?\n{re.escape(end)}", page, re.DOTALL)
         if not found:
-            raise Failure(f"docs/figures.md has no part {name} (its marker is gone). Restore it.")
+            raise Failure(f"{place} has no part {name} (its marker is gone). Restore it.")
         page = page[:found.start()] + f"{begin}\n{part()}\n{end}" + page[found.end():]
     return page
 
 
 def main():
-    path = tools.ROOT / "docs" / "figures.md"
-    page = with_parts(path.read_text(encoding="utf-8"))
-    with replacing(path) as file:
-        file.write(page)
+    for place in PAGES:
+        path = tools.ROOT / place
+        page = with_parts(path.read_text(encoding="utf-8"), place)
+        with replacing(path) as file:
+            file.write(page)
     return 0
 
 

@@ -129,6 +129,44 @@ def text(verdicts):
     return "\n".join(lines)
 
 
+PAPERS = {"crosspipe": "CrossPipe", "atlas": "Atlas", "centauri": "Centauri", "vtrain": "vTrain",
+          "bubbletea": "BubbleTea", "stella": "StellaTrain"}
+LEAST_FAVOURABLE = (FAILS, PARTLY, LARGER, HOLDS, NOT_JUDGED)
+
+
+def summary(directory):
+    """Markdown: how many claims of each paper hold, by the least favourable of the verdicts that a
+    claim has in *-verdicts.csv; those of ranks come before simulated ones."""
+    kept = {}  # {claim: [(is of ranks, verdict)]}
+    for file in sorted(Path(directory).glob("*-verdicts.csv")):
+        of_ranks = file.name.endswith("-measured-verdicts.csv")
+        for row in pd.read_csv(file, dtype=str, keep_default_na=False).itertuples():
+            kept.setdefault(row.id, []).append((of_ranks, row.verdict))
+    heads = ["paper", "claims", *VERDICTS, "without a kept verdict", "judged on ranks"]
+    rows = [[name, *counts_of(paper, kept)] for paper, name in PAPERS.items()]
+    rows.append(["all", *(sum(column) for column in zip(*(row[1:] for row in rows)))])
+    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+    return "\n".join(lines)
+
+
+def counts_of(paper, kept):
+    """Claims, those of each verdict, without one, and judged on ranks."""
+    path = tools.ROOT / "results" / "papers" / f"{paper}-claims.csv"
+    with path.open(encoding="utf-8") as file:
+        claims = [row["id"] for row in csv.DictReader(file)]
+    found = [judged for claim in claims if (judged := verdict_of(kept.get(claim, [])))]
+    counts = [sum(verdict == name for _, verdict in found) for name in VERDICTS]
+    return [len(claims), *counts, len(claims) - len(found), sum(of_ranks for of_ranks, _ in found)]
+
+
+def verdict_of(verdicts):
+    """(is of ranks, verdict) of the least favourable; None where there is none."""
+    judged = [one for one in verdicts if one[1] != NOT_JUDGED]
+    on_ranks = [one for one in judged if one[0]]
+    return min(on_ranks or judged or verdicts, key=lambda one: LEAST_FAVOURABLE.index(one[1]),
+               default=None)
+
+
 def gathered(directory, paper=""):
     """Markdown: one line a verdict, in the order of the paper."""
     files = sorted(Path(directory).glob(f"{paper}*-verdicts.csv"))
