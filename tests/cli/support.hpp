@@ -54,6 +54,13 @@ inline Outcome longhaul_run(const std::vector<std::string>& arguments) {
   return run;
 }
 
+/// What the program of a page of `longhaul report` is given.
+inline nlohmann::json data_of(const std::string& page) {
+  const std::string begin = "<script id=\"data\" type=\"application/json\">";
+  const std::size_t from = page.find(begin) + begin.size();
+  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
 /// Of `longhaul profile` and what else lists operators.
 inline nlohmann::json operators_of(const Outcome& run) { return run.json()["operators"]; }
 

@@ -1,6 +1,7 @@
 """The page of `longhaul report` in a real browser: every control, and how fast it draws. Needs Debian's chromium
 and chromium-driver, and selenium in .venv; scripts/nightly installs them."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -155,6 +156,12 @@ class ReportPage(unittest.TestCase):
         Select(self.element("which")).select_by_index(1)
         changed("schedule")
 
+    def test_curves_take_the_colours_of_the_theme(self):
+        for _ in range(2):
+            drawn, wanted = self.asked("""(() => { element("theme").click(); return [view.colour("--ink"),
+                getComputedStyle(document.documentElement).getPropertyValue("--ink").trim()]; })()""")
+            self.assertEqual(drawn, wanted, "before the next frame")
+
     def test_tables_sort(self):
         def column(index):
             return [row.find_elements(By.TAG_NAME, "td")[index].text
@@ -182,6 +189,48 @@ class ReportPage(unittest.TestCase):
                 const plain = pen.fillRect; pen.fillRect = function(...place) { ++count; plain.apply(this, place); };
                 view.draw(); pen.fillRect = plain; return count; })()""")
             self.assertLess(rectangles, 30_000)
+
+
+@unittest.skipUnless(webdriver and shutil.which("chromedriver"), "no chromium with selenium here")
+class AdvicePage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        advice, page = Path(cls.directory.name) / "advice", Path(cls.directory.name) / "report.html"
+        for command in (["advise", SCENARIO, "--search-moves", "200", "--out", advice],
+                        ["report", advice, "--out", page]):
+            subprocess.run([LONGHAUL, *command], check=True, capture_output=True)
+        cls.advice = json.loads((advice / "advice.json").read_text())
+        cls.browser = open_browser()
+        cls.addClassCleanup(cls.browser.quit)
+        cls.browser.get(page.as_uri())
+
+    def texts(self, selector):
+        return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, selector)]
+
+    def test_shows_sentences_bars_plans_and_what_is_not_used(self):
+        sentences = self.texts("#answer p")
+        self.assertEqual(len(sentences), 5)
+        self.assertIn("Plan 1 is best", sentences[1])
+        ideas = [each["idea"] for each in self.advice["waterfall"]]
+        names = self.texts("#waterfall text[text-anchor=end]")
+        self.assertEqual(names[:len(ideas) + 2], ["fastest static schedule", *ideas, "the best plan"])
+        bars = self.browser.find_elements(By.CSS_SELECTOR, "#waterfall rect")
+        first, last = bars[0].rect["width"], bars[len(ideas) + 1].rect["width"]
+        self.assertAlmostEqual(last / first, self.advice["plans"][0]["iteration_ns"] / self.advice["baseline_ns"],
+                               places=2)
+        self.assertEqual(len(self.texts("#not-used li")), len(self.advice["not_used"]))
+        self.assertEqual(len(self.texts("#table tbody tr")), len(self.advice["plans"]))
+        self.assertEqual(self.texts("#table-title"), ["Plans"])
+        self.assertEqual(self.browser.execute_script("return view.timeline.title"), "the best plan")
+        severe = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
+        self.assertEqual(severe, [])
+
+    def test_plans_sort(self):
+        self.browser.find_elements(By.CSS_SELECTOR, "#table th button")[4].click()
+        self.assertEqual([row.split()[0] for row in self.texts("#table tbody tr")],
+                         [str(i) for i in range(len(self.advice["plans"]), 0, -1)])
 
 
 if __name__ == "__main__":

@@ -1,83 +1,28 @@
-#include <algorithm>
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
-#include "base/version.hpp"
-#include "cli/command/commands.hpp"
-#include "cli/report/page.hpp"
-#include "cli/report/reported_run.hpp"
+#include "cli/report/advice_page.hpp"
+#include "cli/trace/trace_source.hpp"
+#include "report/page/page.hpp"
+#include "report/page/reported_run.hpp"
 #include "report/record_file.hpp"
-#include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
-/// Ops whose timelines one page shows: it then has less than 5 MB.
-constexpr std::size_t kMostOps = 100'000;
-
-ordered_json or_null(const std::optional<double>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
-ordered_json row_of(const std::vector<ReportedRun>& runs, const ReportedSchedule& schedule,
-                    const ReportedSchedule& best) {
-  const bool is_measured = schedule.measured.n > 0;
-  return {{"run", runs[schedule.run].name},
-          {"schedule", schedule.name},
-          {"n", schedule.measured.n},
-          {"measured_median_ns",
-           is_measured ? ordered_json(schedule.measured.median) : ordered_json(nullptr)},
-          {"predicted_ns", or_null(schedule.predicted_ns)},
-          {"difference_percent", or_null(schedule.difference_percent())},
-          {"bubble_ratio", or_null(schedule.bubble)},
-          {"over_fastest", best.time_ns() > 0 ? ordered_json(schedule.time_ns() / best.time_ns())
-                                              : ordered_json(nullptr)},
-          {"timeline", nullptr}};
-}
-
-std::string title_of(const std::vector<ReportedRun>& runs, std::size_t schedules) {
-  std::string names = runs.front().scenario_name;
-  for (std::size_t i = 1; i < runs.size(); ++i)
-    if (runs[i].scenario_name != runs[i - 1].scenario_name) names += ", " + runs[i].scenario_name;
-  return fmt::format("{}: {} of {}", names,
-                     report::counted(static_cast<std::int64_t>(schedules), "schedule"),
-                     report::counted(std::ssize(runs), "run"));
-}
-
-ordered_json page_data(const std::vector<ReportedRun>& runs,
-                       const std::vector<ReportedSchedule>& schedules) {
-  ordered_json data{{"sentences", answer_in_words(runs, schedules)},
-                    {"schedules", ordered_json::array()},
-                    {"runs", ordered_json::array()},
-                    {"timelines", ordered_json::array()}};
-  std::size_t ops = 0, left_out = 0;
-  for (const ReportedSchedule& schedule : schedules) {
-    ordered_json row = row_of(runs, schedule, schedules.front());
-    if (ops + schedule.ops <= kMostOps) {
-      ops += schedule.ops;
-      row["timeline"] = data["timelines"].size();
-      ordered_json timeline = timeline_json(runs[schedule.run], schedule);
-      timeline["title"] = runs.size() == 1
-                              ? schedule.name
-                              : fmt::format("{} of {}", schedule.name, runs[schedule.run].name);
-      data["timelines"].push_back(std::move(timeline));
-    } else {
-      ++left_out;
-    }
-    data["schedules"].push_back(std::move(row));
+report::RunPage page_of(const Options& options) {
+  const std::filesystem::path first = options.files.front();
+  if (std::filesystem::exists(first / kAdviceFile)) {
+    if (options.files.size() > 1 || !options.schedule.empty())
+      fail("report: {} is advice (it stands alone, and its best plan is shown). Leave {} out.",
+           first.string(), options.schedule.empty() ? "the other runs" : "--schedule");
+    return advice_page(first);
   }
-  for (const ReportedRun& run : runs) data["runs"].push_back(run_json(run));
-  data["left_out"] =
-      left_out == 0
-          ? std::string{}
-          : fmt::format(
-                "The timelines of {} are left out: a page holds {} ops. Choose with "
-                "--schedule.",
-                report::counted(static_cast<std::int64_t>(left_out), "schedule"), kMostOps);
-  data["made_by"] = fmt::format("longhaul {} ({})", version(), git_commit());
-  return data;
+  std::vector<report::ReportedRun> runs;
+  for (const std::string& source : options.files)
+    runs.push_back(report::reported_run(source, load_trace(source, options)));
+  return report::run_page(runs, options.schedule);
 }
 
 }  // namespace
@@ -85,30 +30,21 @@ ordered_json page_data(const std::vector<ReportedRun>& runs,
 Answer report_command(const Options& options) {
   if (options.out.empty()) fail("report: there is no file to write. Give --out report.html.");
   report::require_new_file(options.out);
-  std::vector<ReportedRun> runs;
-  std::vector<ReportedSchedule> schedules;
-  for (const std::string& source : options.files) runs.push_back(reported_run(source, options));
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    for (ReportedSchedule& schedule : reported_schedules(runs[i], i, options))
-      if (schedule.ops > 0) schedules.push_back(std::move(schedule));
-  if (schedules.empty())
-    fail("{}: no iteration of a schedule is finished. Let the run go on with --resume.",
-         options.files.front());
-  std::ranges::stable_sort(schedules, {}, &ReportedSchedule::time_ns);
-  const ordered_json data = page_data(runs, schedules);
-  const std::string page = report_page(title_of(runs, schedules.size()), data);
-  report::write_new_file(options.out, [&](std::ostream& out) { out << page; });
+  const report::RunPage page = page_of(options);
+  report::write_new_file(
+      options.out, [&](std::ostream& out) { out << report::report_page(page.title, page.data); });
   Answer answer;
   if (options.json) {
-    ordered_json json =
+    nlohmann::ordered_json json =
         report::record_header({.creator = "longhaul", .command_line = options.command_line});
     json["out"] = options.out;
-    json["sentences"] = data["sentences"];
-    json["schedules"] = data["schedules"];
+    json["sentences"] = page.data["sentences"];
+    json["schedules"] = page.data["schedules"];
     answer.text = report::json_text(json);
     return answer;
   }
-  for (const auto& sentence : data["sentences"]) answer.text += sentence.get<std::string>() + "\n";
+  const auto& sentences = page.data["sentences"];
+  for (const auto& sentence : sentences) answer.text += sentence.get<std::string>() + "\n";
   answer.text += fmt::format("wrote {}\n", options.out);
   return answer;
 }

@@ -1,11 +1,7 @@
 #include "cli/trace/trace_source.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <sstream>
 
-#include "base/suggest.hpp"
-#include "scenario/reader/load.hpp"
 #include "trace/file/trace_file.hpp"
 
 namespace longhaul::cli {
@@ -56,54 +52,8 @@ trace::Trace load_trace(const std::filesystem::path& source, const Options& opti
   return trace::merge_run(source);
 }
 
-Scenario scenario_of_trace(const trace::Trace& trace, const std::string& source) {
-  std::vector<std::string> overrides;
-  std::istringstream lines{trace.info.scenario};
-  constexpr std::string_view kOverride = "# --set ";
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(kOverride)) overrides.push_back(line.substr(kOverride.size()));
-  return scenario::parse_scenario(trace.info.scenario, source + ": scenario", overrides);
-}
-
 std::vector<std::string> traced_schedules(const trace::Trace& trace, const Options& options) {
-  std::vector<std::string> names = trace.predicted.schedules;
-  for (const std::string& name : trace.measured.schedules) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  }
-  if (options.schedule.empty()) return names;
-  if (std::find(names.begin(), names.end(), options.schedule) == names.end())
-    fail("--schedule: the trace holds no schedule \"{}\". {}", options.schedule,
-         suggestion(options.schedule, names));
-  return {options.schedule};
-}
-
-int nearest_to_median(const std::vector<trace::IterationReport>& reports) {
-  std::vector<double> makespans;
-  for (const auto& report : reports) makespans.push_back(static_cast<double>(report.makespan_ns));
-  const double median = summarize(makespans).median;
-  const auto nearest = std::min_element(
-      makespans.begin(), makespans.end(),
-      [&](double a, double b) { return std::fabs(a - median) < std::fabs(b - median); });
-  return reports[at(nearest - makespans.begin())].iteration;
-}
-
-std::optional<int> position_of(const Timeline& timeline, const std::string& schedule) {
-  const auto& names = timeline.schedules;
-  const auto found = std::find(names.begin(), names.end(), schedule);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<int>(found - names.begin());
-}
-
-std::vector<int> iteration_numbers(const Timeline& timeline, int schedule) {
-  std::vector<int> iterations;
-  for (const TimelineRow& row : timeline.rows) {
-    if (row.schedule != schedule) continue;
-    if (iterations.empty() || iterations.back() != row.iteration)
-      iterations.push_back(row.iteration);
-  }
-  std::sort(iterations.begin(), iterations.end());
-  iterations.erase(std::unique(iterations.begin(), iterations.end()), iterations.end());
-  return iterations;
+  return report::traced_schedules(trace, options.schedule);
 }
 
 void require_iteration(const trace::Trace& trace, const std::vector<std::string>& schedules,
@@ -120,18 +70,6 @@ void require_iteration(const trace::Trace& trace, const std::vector<std::string>
       fail("--iteration: {} has no measured iteration {} (there are {}). Choose one of them.",
            schedule, *options.iteration, fmt::join(known, ", "));
   }
-}
-
-std::vector<trace::IterationReport> reports_of(const Timeline& timeline,
-                                               const std::string& schedule,
-                                               std::int64_t activation_budget_bytes) {
-  std::vector<trace::IterationReport> reports;
-  const auto position = position_of(timeline, schedule);
-  if (!position) return reports;
-  for (const int iteration : iteration_numbers(timeline, *position))
-    reports.push_back(
-        trace::report_iteration(timeline, *position, iteration, activation_budget_bytes));
-  return reports;
 }
 
 }  // namespace longhaul::cli

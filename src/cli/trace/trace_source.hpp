@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "cli/command/commands.hpp"
-#include "scenario/scenario.hpp"
-#include "trace/file/trace_file.hpp"
-#include "trace/report/report.hpp"
+#include "report/traced_schedules.hpp"
 
 namespace longhaul::cli {
 
@@ -17,26 +15,15 @@ namespace longhaul::cli {
 [[nodiscard]] trace::Trace load_trace(const std::filesystem::path& source,
                                       const Options& options = {});
 
-/// The scenario of a trace, with the overrides that its text has as comments.
-[[nodiscard]] Scenario scenario_of_trace(const trace::Trace& trace, const std::string& source);
+using report::iteration_numbers;
+using report::nearest_to_median;
+using report::position_of;
+using report::reports_of;
+using report::scenario_of_trace;
 
-/// Names of the schedules of either timeline, or the one that --schedule names (throws Error where
-/// the trace does not have it).
+/// Those of report::traced_schedules() that --schedule leaves.
 [[nodiscard]] std::vector<std::string> traced_schedules(const trace::Trace& trace,
                                                         const Options& options);
-
-/// Reports of all iterations of one schedule in one timeline, in order; empty where it has none.
-[[nodiscard]] std::vector<trace::IterationReport> reports_of(const Timeline& timeline,
-                                                             const std::string& schedule,
-                                                             std::int64_t activation_budget_bytes);
-
-/// The iteration whose makespan is nearest the median (ties: the first). Not of nothing.
-[[nodiscard]] int nearest_to_median(const std::vector<trace::IterationReport>& reports);
-
-/// Position in Timeline::schedules.
-[[nodiscard]] std::optional<int> position_of(const Timeline& timeline, const std::string& schedule);
-/// Numbers of the iterations of a schedule, ascending.
-[[nodiscard]] std::vector<int> iteration_numbers(const Timeline& timeline, int schedule);
 /// Throws Error, which says what was measured, unless --iteration is absent or was measured of
 /// each of the schedules.
 void require_iteration(const trace::Trace& trace, const std::vector<std::string>& schedules,

@@ -51,9 +51,11 @@ void declare_work(Arguments& arguments, PipelineOptions& options) {
 
 /// Declares the options of outputs, and of how ranks play the run.
 void declare_run(Arguments& arguments, PipelineOptions& options) {
-  add_shared_options(arguments, options, {{Shared::out, "directory for trace.h5 and record.json"}});
+  add_shared_options(arguments, options,
+                     {{Shared::out, "directory for trace.h5, record.json and report.html"}});
   arguments.option("--trace", options.trace, "on, or off: --out gets record.json alone")
       .shows_default();
+  arguments.flag("--no-report", options.no_report, "no report.html in --out");
   arguments.flag("--resume", options.resume,
                  "go on in --out behind the last finished iteration of each schedule");
   add_compute_options(arguments, options.compute);

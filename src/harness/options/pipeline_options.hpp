@@ -28,6 +28,7 @@ struct PipelineOptions : SharedOptions {
   bool adaptive = false;
   double switch_threshold_percent = 10;
   std::string trace = "on";
+  bool no_report = false;  ///< report.html beside the trace
   bool resume = false;
   std::string payload;
   ComputeOptions compute;

@@ -70,12 +70,13 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.option("--rate", options.rate, "so many times as fast as the trace");
   arguments.option("--poisson", options.poisson, "requests a second, instead of its arrivals");
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.flag("--no-report", options.no_report, "no report.html in --out");
   arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:STRETCH, freeze@");
   add_shared_options(arguments, options,
                      {{Shared::overrides},
                       {Shared::deadline},
                       {Shared::ranks},
-                      {Shared::out, "directory for record.json and trace.h5"},
+                      {Shared::out, "directory for record.json, trace.h5 and report.html"},
                       {Shared::json},
                       {Shared::check,
                        "tiny: a scenario of its own, and the answer is the exit "

@@ -19,6 +19,7 @@ struct PrefillOptions : SharedOptions {
   std::string backlog, patience, rate, poisson;  ///< empty: not given
   std::string credit = "1ms", fault;
   int pairs = 20, stretch = 2, warmup = 1;
+  bool no_report = false;  ///< report.html beside the trace
 };
 
 /// Who says what is done when: a plan that the simulator filled, or the controller's rank while the

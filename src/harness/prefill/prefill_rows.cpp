@@ -5,6 +5,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "plan/rows.hpp"
+#include "report/page/reported_run.hpp"
 #include "report/tables.hpp"
 
 namespace longhaul::harness {
@@ -130,7 +131,10 @@ std::string report_prefill(const PlannedStretches& planned, const PrefillRun& ru
   else
     fmt::print("{}", prefill_text(record));
   std::fflush(stdout);
-  if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
+  if (!options.out.empty()) {
+    write_new_file(options.out / "record.json", record.dump(2) + "\n");
+    if (!options.no_report) fmt::print(stderr, "{}", report::write_page_of_run(options.out));
+  }
   const std::string why = why_not_sound(run);
   if (!why.empty()) fmt::print(stderr, "longhaul: {}\n", why);
   return why;

@@ -10,6 +10,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/records/pipeline_record.hpp"
+#include "report/page/reported_run.hpp"
 
 namespace longhaul::harness {
 
@@ -86,6 +87,8 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
                    parts.is_null() ? clocks : std::vector<trace::RankClock>{});
   write_new_file(options_.out / "record.json", record.dump(2) + "\n");
   directory.finish();
+  if (options_.trace == "on" && !options_.no_report)
+    fmt::print(stderr, "{}", report::write_page_of_run(options_.out));
 }
 
 /// One trace of all segments. They stay where one is damaged, for a run that goes on.

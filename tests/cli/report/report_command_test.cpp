@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
-#include "cli/report/page.hpp"
 #include "cli/support.hpp"
+#include "report/page/page.hpp"
 #include "support/file_text.hpp"
 #include "trace/file/trace_file.hpp"
 #include "trace/report/report.hpp"
@@ -19,13 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
-
-/// What the page's program is given.
-nlohmann::json data_of(const std::string& page) {
-  const std::string begin = "<script id=\"data\" type=\"application/json\">";
-  const std::size_t from = page.find(begin) + begin.size();
-  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
-}
 
 template <typename Number>
 std::vector<Number> numbers_of(const nlohmann::json& base64) {
@@ -131,7 +124,7 @@ TEST_F(ReportCommand, ComparesSeveralRuns) {
 
 /// A name that would end the script, or begin another element.
 TEST(ReportPage, TakesNoTextForMarkup) {
-  const std::string page = cli::report_page("<b>&\"", {{"text", "</script><b>@STYLE@"}});
+  const std::string page = report::report_page("<b>&\"", {{"text", "</script><b>@STYLE@"}});
   EXPECT_THAT(page, HasSubstr("<title>&lt;b&gt;&amp;&quot;</title>"));
   EXPECT_THAT(page, Not(HasSubstr("</script><b>")));
   EXPECT_EQ(data_of(page)["text"], "</script><b>@STYLE@");

@@ -28,7 +28,7 @@ def command_for(point, directory, options):
         command += ["--iterations", options.iterations]
     for override in overrides:
         command += ["--set", override]
-    command += ["--out", tools.from_root(directory), *shlex.split(options.extra)]
+    command += ["--no-report", "--out", tools.from_root(directory), *shlex.split(options.extra)]
     command = [str(word) for word in command]
     if sweep_state.resumable(command):
         command.append("--resume")  # a result says so whether or not it was cut short

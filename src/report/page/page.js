@@ -100,14 +100,23 @@ function drawUse(timeline) {
   element("use-text").textContent = `${summary.join(". ")}. Dashed: predicted.`;
 }
 
-const columns = [
+const percentText = (value) => `${(100 * value).toFixed(1)}%`;
+const columns = given.advice ? [
+  ["plan", (row) => row.plan], ["schedule", (row) => row.made_by, true], ["overlap", (row) => row.overlap, true],
+  ["ideas", (row) => row.ideas, true], ["iteration", (row) => row.iteration_ns, false, timeText],
+  ["gap", (row) => row.gap, false, percentText],
+  ["tokens/s", (row) => row.tokens_per_second, false, (value) => value.toFixed(0)],
+  ["$ per M tokens", (row) => row.dollars_per_million_tokens, false, (value) => value.toFixed(4)],
+  ["memory", (row) => row.memory_bytes, false, bytesText],
+] : [
   ["run", (row) => row.run, true], ["schedule", (row) => row.schedule, true], ["n", (row) => row.n],
   ["measured", (row) => row.measured_median_ns, false, timeText], ["predicted", (row) => row.predicted_ns, false, timeText],
   ["difference", (row) => row.difference_percent, false, (value) => `${value >= 0 ? "+" : ""}${value.toFixed(2)}%`],
-  ["bubbles", (row) => row.bubble_ratio, false, (value) => `${(100 * value).toFixed(1)}%`],
+  ["bubbles", (row) => row.bubble_ratio, false, percentText],
   ["over the fastest", (row) => row.over_fastest, false, (value) => `${value.toFixed(3)}x`],
 ];
-let order = {column: 7, down: false};
+const tableRows = given.advice ? given.advice.plans : given.schedules;
+let order = {column: given.advice ? 4 : 7, down: false};
 
 function fillTable() {
   const table = element("table");
@@ -124,7 +133,7 @@ function fillTable() {
     });
   });
   const value = columns[order.column][1];
-  const rows = given.schedules.map((row, i) => ({...row, i})).sort((a, b) => {
+  const rows = tableRows.map((row, i) => ({...row, i})).sort((a, b) => {
     const [x, y] = [value(a), value(b)];
     if (x === null || y === null) return (x === null) - (y === null) || a.i - b.i;
     const sign = x < y ? -1 : x > y ? 1 : 0;
@@ -132,12 +141,74 @@ function fillTable() {
   });
   const body = added(table, "tbody");
   for (const row of rows) {
-    const line = added(body, "tr", undefined, row.timeline === Number(element("which").value) ? {class: "shown"} : {});
+    const shown = !given.advice && row.timeline === Number(element("which").value);
+    const line = added(body, "tr", undefined, shown ? {class: "shown"} : {});
     for (const [, get, text, format] of columns) {
       const each = get(row);
       added(line, "td", each === null ? "-" : format ? format(each) : each, text ? {class: "text"} : {});
     }
   }
+}
+
+function drawn(parent, tag, attributes, text) {
+  const child = document.createElementNS("http" + "://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) child.setAttribute(name, value);
+  if (text !== undefined) child.textContent = text;
+  parent.append(child);
+  return child;
+}
+
+// From the fastest static schedule down to the best plan, idea by idea in the order they were added.
+function fillWaterfall(advice) {
+  const bars = [{name: "fastest static schedule", from: 0, to: advice.baseline_ns, kind: "whole"}];
+  let time = advice.baseline_ns;
+  for (const each of advice.waterfall) {
+    const kind = each.added_ns < 0 ? "loss" : "gain";
+    bars.push({name: each.idea, from: time - each.added_ns, to: time, kind, change: -each.added_ns});
+    time -= each.added_ns;
+  }
+  bars.push({name: "the best plan", from: 0, to: advice.iteration_ns, kind: "whole"});
+  if (advice.bound_ns !== null) bars.push({name: "bound of that plan", from: 0, to: advice.bound_ns, kind: "bound"});
+  const left = 180, width = 900, tall = 28, right = 150, largest = Math.max(...bars.map((bar) => bar.to));
+  const x = (ns) => left + (width - left - right) * ns / largest;
+  const svg = drawn(element("waterfall"), "svg", {viewBox: `0 0 ${width} ${bars.length * tall + 4}`, role: "img",
+    "aria-label": `From ${timeText(advice.baseline_ns)} to ${timeText(advice.iteration_ns)}; the table below has the numbers`});
+  bars.forEach((bar, i) => {
+    const y = i * tall + 4, [from, to] = [Math.min(bar.from, bar.to), Math.max(bar.from, bar.to)];
+    drawn(svg, "text", {x: left - 8, y: y + 15, "text-anchor": "end"}, bar.name);
+    drawn(svg, "rect", {x: x(from), y, width: Math.max(1, x(to) - x(from)), height: tall - 8, class: bar.kind});
+    const label = bar.change === undefined ? timeText(bar.to) : `${bar.change > 0 ? "+" : ""}${timeText(bar.change)}`;
+    drawn(svg, "text", {x: x(to) + 6, y: y + 15}, label);
+    if (i + 1 < bars.length && bar.kind !== "bound" && bars[i + 1].kind !== "bound") {
+      const edge = bar.change === undefined ? bar.to : bar.from;
+      drawn(svg, "line", {x1: x(edge), x2: x(edge), y1: y + tall - 8, y2: y + tall, class: "step"});
+    }
+  });
+}
+
+function fillAdvice() {
+  const advice = given.advice;
+  if (!advice) return;
+  element("advice").hidden = false;
+  element("table-title").textContent = "Plans";
+  document.querySelector("#which").parentElement.hidden = true;
+  const hasBaseline = advice.baseline_ns !== null;
+  element("advice-text").textContent = (advice.placed ? `Placed: ${advice.placed}. ` : "") + (hasBaseline ?
+    "Alone: over the fastest static schedule; added: over those before it; lost without: taken out of the whole." :
+    "No static schedule fits: there is nothing to hold the ideas against.");
+  if (hasBaseline) {
+    fillWaterfall(advice);
+    const table = element("ideas"), head = added(added(table, "thead"), "tr");
+    for (const name of ["idea", "alone", "added", "lost without"]) added(head, "th", name, {scope: "col"});
+    const body = added(table, "tbody");
+    for (const each of advice.waterfall) {
+      const line = added(body, "tr");
+      added(line, "td", each.idea);
+      for (const key of ["alone_ns", "added_ns", "removed_ns"])
+        added(line, "td", `${timeText(each[key])} (${percentText(each[key] / advice.baseline_ns)})`);
+    }
+  }
+  for (const each of advice.not_used) added(element("not-used"), "li", `Not used: ${each.idea} (${each.reason}).`);
 }
 
 function fillRuns() {
@@ -196,12 +267,14 @@ function find(step = 0) {
 function setTheme(name) {
   document.documentElement.dataset.theme = name;
   element("theme").textContent = name === "dark" ? "Light" : "Dark";
+  view.colours.clear();
   view.redraw();
   if (view.timeline) drawUse(view.timeline);
 }
 
 function start() {
   fillAnswer();
+  fillAdvice();
   given.timelines.forEach((timeline, i) => added(element("which"), "option", timeline.title, {value: i}));
   fillRuns();
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -229,7 +302,11 @@ function start() {
     element("find").focus();
   });
   window.addEventListener("resize", () => view.timeline && drawUse(view.timeline));
-  if (given.timelines.length === 0) { element("chart").hidden = true; fillTable(); return; }
+  if (given.timelines.length === 0) {
+    element("chart").hidden = element("use-part").hidden = true;
+    fillTable();
+    return;
+  }
   showTimeline();
 }
 start();

@@ -1,10 +1,10 @@
-#include "cli/report/page.hpp"
+#include "report/page/page.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 
-namespace longhaul::cli {
+namespace longhaul::report {
 namespace {
 
 std::string html_text(std::string_view text) {
@@ -62,4 +62,4 @@ std::string report_page(const std::string& title, const nlohmann::ordered_json& 
                                  {"@SCRIPT@", page_script()}});
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::report

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
-#include "cli/report/reported_run.hpp"
+#include "report/page/reported_run.hpp"
 #include "report/record.hpp"
 
-namespace longhaul::cli {
+namespace longhaul::report {
 namespace {
 
 using nlohmann::ordered_json;
@@ -259,4 +259,4 @@ ordered_json timeline_json(const ReportedRun& run, const ReportedSchedule& sched
   return json;
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::report

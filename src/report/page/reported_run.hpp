@@ -1,16 +1,21 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/statistics/sample.hpp"
-#include "cli/trace/trace_source.hpp"
+#include "report/traced_schedules.hpp"
 
-namespace longhaul::cli {
+namespace longhaul::report {
+
+/// Ops whose timelines one page shows: it then has less than 5 MB.
+inline constexpr std::size_t kMostOps = 100'000;
 
 /// A schedule of a run, in the times of its trace.
 struct ReportedSchedule {
@@ -36,12 +41,12 @@ struct ReportedRun {
   std::string scenario_name = "-";
 };
 
-/// Throws Error as load_trace() does.
-[[nodiscard]] ReportedRun reported_run(const std::string& source, const Options& options);
-/// Those of run number `index`, in its order.
+/// `source` is what people call it.
+[[nodiscard]] ReportedRun reported_run(const std::string& source, trace::Trace trace);
+/// Those of run number `index`, in its order, or `only` (empty: all).
 [[nodiscard]] std::vector<ReportedSchedule> reported_schedules(const ReportedRun& run,
                                                                std::size_t index,
-                                                               const Options& options);
+                                                               const std::string& only = {});
 /// {"name", "creator", "git_commit", "command_line", "scenario", "environment", "time_scale"}
 [[nodiscard]] nlohmann::ordered_json run_json(const ReportedRun& run);
 
@@ -50,9 +55,23 @@ struct ReportedRun {
 [[nodiscard]] std::vector<std::string> answer_in_words(
     const std::vector<ReportedRun>& runs, const std::vector<ReportedSchedule>& schedules);
 
+/// What one page shows of runs: a title, and what page.js reads.
+struct RunPage {
+  std::string title;
+  nlohmann::ordered_json data;  ///< with "sentences" and "schedules", the fastest first
+};
+/// Throws Error where no iteration of a schedule is finished. Of all schedules, or of `only`.
+[[nodiscard]] RunPage run_page(const std::vector<ReportedRun>& runs, const std::string& only = {});
+
+/// A run leaves the page of a larger trace to `longhaul report`.
+inline constexpr std::uint64_t kMostRowsAtEnd = 2'000'000;
+/// Writes `directory`/report.html of its trace.h5, at the end of a run. Where that cannot be it
+/// says why, in a line for people, and the run is what it was.
+[[nodiscard]] std::string write_page_of_run(const std::filesystem::path& directory);
+
 /// Columns of the ops of one iteration, predicted and measured (page/data.js reads them): arrays of
 /// little-endian numbers in base64. Times are in `unit_ns`, which is 1 below 4.29 s.
 [[nodiscard]] nlohmann::ordered_json timeline_json(const ReportedRun& run,
                                                    const ReportedSchedule& schedule);
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::report

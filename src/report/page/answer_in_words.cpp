@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/unit_text.hpp"
-#include "cli/report/reported_run.hpp"
+#include "report/page/reported_run.hpp"
 #include "report/scenario_text.hpp"
 
-namespace longhaul::cli {
+namespace longhaul::report {
 namespace {
 
 std::string time_text(double ns) {
@@ -26,14 +26,14 @@ std::string asked(const std::vector<ReportedRun>& runs,
   for (const ReportedRun& run : runs) scenarios.insert(run.scenario_name);
   std::string shape;
   if (const auto& scenario = runs.front().scenario)
-    shape = fmt::format(" ({} in {}, {})", report::counted(scenario->ranks(), "rank"),
-                        report::counted(std::ssize(scenario->datacenters), "datacenter"),
-                        report::counted(scenario->parallel.microbatches, "microbatch"));
+    shape = fmt::format(" ({} in {}, {})", counted(scenario->ranks(), "rank"),
+                        counted(std::ssize(scenario->datacenters), "datacenter"),
+                        counted(scenario->parallel.microbatches, "microbatch"));
   const bool is_measured =
       std::ranges::any_of(schedules, [](const auto& each) { return each.measured.n > 0; });
   return fmt::format("Asked: which of {} trains {}{} fastest; {}.",
-                     report::counted(std::ssize(schedules), "schedule"),
-                     fmt::join(scenarios, " and "), shape,
+                     counted(std::ssize(schedules), "schedule"), fmt::join(scenarios, " and "),
+                     shape,
                      is_measured ? "they were run on ranks and predicted"
                                  : "they were simulated, nothing was run");
 }
@@ -84,7 +84,7 @@ std::string how_true(const std::vector<ReportedSchedule>& schedules) {
   return fmt::format(
       "Measured medians are {:+.2f} to {:+.2f}% from their predictions ({}); where links are "
       "emulated and blocks sleep, that says nothing about a real network or device.",
-      least, most, report::counted(compared, "schedule"));
+      least, most, counted(compared, "schedule"));
 }
 
 /// Time along the critical path, by what it is spent on.
@@ -143,4 +143,4 @@ std::vector<std::string> answer_in_words(const std::vector<ReportedRun>& runs,
           how_true(schedules), what_limits(runs, best)};
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::report

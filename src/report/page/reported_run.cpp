@@ -1,27 +1,26 @@
-#include "cli/report/reported_run.hpp"
+#include "report/page/reported_run.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "report/record.hpp"
 
-namespace longhaul::cli {
+namespace longhaul::report {
 namespace {
 
 using nlohmann::ordered_json;
 
-double mean_bubble(const trace::IterationReport& report) {
-  return report::mean(report.bubble_ratio);
-}
+double mean_bubble(const trace::IterationReport& report) { return mean(report.bubble_ratio); }
 
 std::size_t ops_of(const Timeline& timeline, const std::string& schedule, int iteration) {
   const auto position = position_of(timeline, schedule);
   return position ? trace::rows_of(timeline, *position, iteration).size() : 0;
 }
 
-ordered_json environment_of(const trace::RunInfo& info) {
+ordered_json reported_environment(const trace::RunInfo& info) {
   ordered_json json = ordered_json::parse(info.environment, nullptr, false);
   return json.is_discarded() ? ordered_json(info.environment) : json;
 }
@@ -37,10 +36,10 @@ std::optional<double> ReportedSchedule::difference_percent() const {
   return 100 * (measured.median / *predicted_ns - 1);
 }
 
-ReportedRun reported_run(const std::string& source, const Options& options) {
+ReportedRun reported_run(const std::string& source, trace::Trace trace) {
   ReportedRun run;
   run.name = source;
-  run.trace = load_trace(source, options);
+  run.trace = std::move(trace);
   try {
     run.scenario = scenario_of_trace(run.trace, source);
     if (!run.scenario->name.empty()) run.scenario_name = run.scenario->name;
@@ -51,9 +50,9 @@ ReportedRun reported_run(const std::string& source, const Options& options) {
 }
 
 std::vector<ReportedSchedule> reported_schedules(const ReportedRun& run, std::size_t index,
-                                                 const Options& options) {
+                                                 const std::string& only) {
   std::vector<ReportedSchedule> all;
-  for (const std::string& name : traced_schedules(run.trace, options)) {
+  for (const std::string& name : traced_schedules(run.trace, only)) {
     ReportedSchedule schedule;
     schedule.run = index;
     schedule.name = name;
@@ -71,7 +70,7 @@ std::vector<ReportedSchedule> reported_schedules(const ReportedRun& run, std::si
         bubbles.push_back(mean_bubble(report));
       }
       schedule.measured = summarize(makespans);
-      schedule.bubble = report::mean(bubbles);
+      schedule.bubble = mean(bubbles);
       schedule.shown = nearest_to_median(measured);
       schedule.ops = std::max(schedule.ops, ops_of(run.trace.measured, name, *schedule.shown));
     }
@@ -87,8 +86,8 @@ ordered_json run_json(const ReportedRun& run) {
           {"git_commit", info.git_commit},
           {"command_line", info.command_line},
           {"scenario", info.scenario},
-          {"environment", environment_of(info)},
+          {"environment", reported_environment(info)},
           {"time_scale", info.time_scale}};
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::report

@@ -1,0 +1,255 @@
+#include "cli/report/advice_page.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/text_file.hpp"
+#include "base/unit_text.hpp"
+#include "base/version.hpp"
+#include "cli/trace/trace_source.hpp"
+#include "report/scenario_text.hpp"
+
+namespace longhaul::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::string advised_time(const ordered_json& ns) {
+  return to_text(Duration{ns.get<std::int64_t>()});
+}
+
+/// A key that may be missing or null.
+const ordered_json& at_or_null(const ordered_json& object, const char* key) {
+  static const ordered_json kNull;
+  const auto found = object.find(key);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string joined_ideas(const ordered_json& plan) {
+  const auto ideas = plan.at("ideas").get<std::vector<std::string>>();
+  return ideas.empty() ? "none" : fmt::format("{}", fmt::join(ideas, ", "));
+}
+
+std::string advice_asked(const ordered_json& advice) {
+  const auto count = [&](const char* key, const char* noun) {
+    return report::counted(advice.at(key).get<int>(), noun);
+  };
+  return fmt::format(
+      "Asked: how to train {} ({}, {}, {}) fastest; {} were simulated, nothing was run.",
+      advice.at("scenario").get<std::string>(), count("stages", "stage"),
+      count("replicas", "replica"), count("microbatches", "microbatch"),
+      report::counted(advice.value("searched", 0), "plan"));
+}
+
+std::string advice_won(const ordered_json& best) {
+  std::string text =
+      fmt::format("Plan 1 is best: {} an iteration", advised_time(best.at("iteration_ns")));
+  if (const auto& tokens = at_or_null(best, "tokens_per_second"); tokens.is_number())
+    text += fmt::format(", {:.0f} tokens/s", tokens.get<double>());
+  if (const auto& dollars = at_or_null(best, "dollars_per_million_tokens"); dollars.is_number())
+    text += fmt::format(", {:.4f} $ of GPUs for a million tokens", dollars.get<double>());
+  const ordered_json& overlap = at_or_null(best, "overlap");
+  return text + fmt::format(", simulated; its schedule is {}{}, its ideas: {}.",
+                            best.at("made_by").get<std::string>(),
+                            overlap.is_string()
+                                ? fmt::format(" with overlap {}", overlap.get<std::string>())
+                                : std::string{},
+                            joined_ideas(best));
+}
+
+std::string advice_by_how_much(const ordered_json& advice, const ordered_json& best) {
+  const ordered_json& baseline = at_or_null(advice, "baseline_ns");
+  if (!baseline.is_number()) return "No static schedule fits: there is nothing to hold it against.";
+  const auto from = baseline.get<double>(), to = best.at("iteration_ns").get<double>();
+  const std::string over =
+      fmt::format("the fastest static schedule, which takes {}", advised_time(baseline));
+  if (to >= from) return fmt::format("No idea makes it faster than {}.", over);
+  std::string text = fmt::format("That is {:.1f}% less than {}", 100 * (1 - to / from), over);
+  const ordered_json& waterfall = advice.at("waterfall");
+  const auto most = std::ranges::max_element(waterfall, {}, [](const ordered_json& each) {
+    return each.at("added_ns").get<std::int64_t>();
+  });
+  if (most != waterfall.end())
+    text += fmt::format("; {} brings most of it, {}", most->at("idea").get<std::string>(),
+                        advised_time(most->at("added_ns")));
+  return text + ".";
+}
+
+std::string advice_how_true(const ordered_json& best, const fs::path& directory) {
+  const ordered_json &low = at_or_null(best, "low_ns"), &high = at_or_null(best, "high_ns");
+  const std::string range = low.is_number() && high.is_number()
+                                ? fmt::format(" ({} to {})", advised_time(low), advised_time(high))
+                                : std::string{};
+  return fmt::format(
+      "Nothing here was measured{}: it is as true as the scenario's numbers; bench_pipeline runs "
+      "{} on ranks.",
+      range, (directory / "plan-1.csv").string());
+}
+
+std::string advice_limits(const ordered_json& best, const std::string& of_path) {
+  std::string text;
+  if (const auto& gap = at_or_null(best, "gap"); gap.is_number())
+    text = fmt::format(
+        "It is at most {:.1f}% above a time that nothing of its placement and memory undercuts.",
+        100 * gap.get<double>());
+  if (of_path.empty() && text.empty()) return "What limits it is not known.";
+  return of_path + (text.empty() || of_path.empty() ? "" : " ") + text;
+}
+
+/// The command that simulates the best plan again, as far as its files are there.
+Options simulation_of(const ordered_json& advice, const ordered_json& best,
+                      const fs::path& directory, const fs::path& trace) {
+  Options options;
+  fs::path scenario = best.at("scenario").get<std::string>();
+  if (!fs::exists(scenario)) scenario = directory / scenario.filename();
+  if (!fs::exists(scenario))
+    fail("its scenario {} is not here", best.at("scenario").get<std::string>());
+  options.files = {scenario.string()};
+  const auto words = shell_words(advice.value("command_line", std::string{}));
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--set" && i + 1 < words.size()) options.overrides.push_back(words[i + 1]);
+    if (words[i].starts_with("--set=")) options.overrides.push_back(words[i].substr(6));
+  }
+  for (const auto& set : best.at("set")) options.overrides.push_back(set.get<std::string>());
+  options.schedule = (directory / "plan-1.csv").string();
+  if (const auto& overlap = at_or_null(best, "overlap"); overlap.is_string())
+    options.overlap = overlap.get<std::string>();
+  options.out = trace.string();
+  return options;
+}
+
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "longhaul-report-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) fail("no folder can be made in {}", name);
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+private:
+  fs::path path_;
+};
+
+/// The best plan's, simulated again. Throws Error, in words that follow "because ".
+report::ReportedRun run_of_best(const ordered_json& advice, const ordered_json& best,
+                                const fs::path& directory) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "best.h5";
+  (void)simulate_command(simulation_of(advice, best, directory, file));
+  report::ReportedRun run = report::reported_run(directory.string(), trace::read_trace(file));
+  const auto reports =
+      report::reports_of(run.trace.predicted, run.trace.predicted.schedules.at(0), 0);
+  if (reports.at(0).makespan_ns != best.at("iteration_ns").get<std::int64_t>())
+    fail("its scenario now gives {}, no longer {}", to_text(Duration{reports.at(0).makespan_ns}),
+         advised_time(best.at("iteration_ns")));
+  return run;
+}
+
+ordered_json row_of_plan(const ordered_json& plan, std::size_t number) {
+  ordered_json row{{"plan", number + 1}, {"ideas", joined_ideas(plan)}};
+  for (const char* key : {"made_by", "overlap", "iteration_ns", "gap", "tokens_per_second",
+                          "dollars_per_million_tokens", "memory_bytes"})
+    row[key] = at_or_null(plan, key);
+  return row;
+}
+
+/// What is there of advice without its plans' schedules.
+report::RunPage page_of_answer(const ordered_json& advice, const fs::path& directory) {
+  const ordered_json& best = advice.at("plans").at(0);
+  ordered_json plans = ordered_json::array();
+  for (const ordered_json& plan : advice.at("plans"))
+    plans.push_back(row_of_plan(plan, plans.size()));
+  ordered_json data{{"sentences",
+                     {advice_asked(advice), advice_won(best), advice_by_how_much(advice, best),
+                      advice_how_true(best, directory), ""}},
+                    {"schedules", ordered_json::array()},
+                    {"advice",
+                     {{"plans", std::move(plans)},
+                      {"iteration_ns", best.at("iteration_ns")},
+                      {"baseline_ns", at_or_null(advice, "baseline_ns")},
+                      {"bound_ns", at_or_null(best, "bound_ns")},
+                      {"waterfall", advice.at("waterfall")},
+                      {"not_used", advice.at("not_used")},
+                      {"placed", at_or_null(advice, "placed")}}},
+                    {"timelines", ordered_json::array()},
+                    {"runs", ordered_json::array()},
+                    {"left_out", ""}};
+  data["made_by"] = fmt::format("longhaul {} ({})", version(), git_commit());
+  return {advice.at("scenario").get<std::string>() + ": advice", std::move(data)};
+}
+
+void add_best(report::RunPage& page, const ordered_json& advice, const fs::path& directory) {
+  const ordered_json& best = advice.at("plans").at(0);
+  ordered_json run{{"name", directory.string()},
+                   {"creator", advice.value("creator", std::string{"longhaul"})},
+                   {"git_commit", advice.value("git_commit", std::string{"?"})},
+                   {"command_line", advice.value("command_line", std::string{})},
+                   {"scenario", "(not here)"},
+                   {"environment", nullptr},
+                   {"time_scale", 1.0}};
+  std::string path_text;
+  try {
+    const report::ReportedRun simulated = run_of_best(advice, best, directory);
+    run["scenario"] = simulated.trace.info.scenario;
+    const auto schedules = report::reported_schedules(simulated, 0);
+    if (schedules.at(0).ops > report::kMostOps)
+      fail("it has {} ops, and a page holds {}", schedules.at(0).ops, report::kMostOps);
+    path_text = report::answer_in_words({simulated}, schedules).back();
+    const std::string& name = schedules.at(0).name;
+    if (const auto at = path_text.find(name); at != std::string::npos)
+      path_text.replace(at, name.size(), "it");
+    page.data["timelines"].push_back(report::timeline_json(simulated, schedules.at(0)));
+    page.data["timelines"].back()["title"] = "the best plan";
+  } catch (const Error& problem) {
+    page.data["left_out"] =
+        fmt::format("The timeline of the best plan is left out ({}).", problem.what());
+  }
+  page.data["sentences"].back() = advice_limits(best, path_text);
+  page.data["runs"].push_back(std::move(run));
+}
+
+}  // namespace
+
+std::vector<std::string> shell_words(const std::string& line) {
+  std::vector<std::string> words;
+  bool quotes = false, in_word = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char letter = line[i];
+    if (!quotes && letter == ' ') {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (letter == '\'')
+      quotes = !quotes;
+    else if (!quotes && letter == '\\' && i + 1 < line.size())
+      words.back() += line[++i];
+    else
+      words.back() += letter;
+  }
+  return words;
+}
+
+report::RunPage advice_page(const fs::path& directory) {
+  const fs::path file = directory / kAdviceFile;
+  const auto advice = ordered_json::parse(read_text_file(file), nullptr, false);
+  try {
+    report::RunPage page = page_of_answer(advice, directory);
+    add_best(page, advice, directory);
+    return page;
+  } catch (const ordered_json::exception& problem) {
+    fail("{} is damaged ({}). Ask `longhaul advise` again.", file.string(), problem.what());
+  }
+}
+
+}  // namespace longhaul::cli

@@ -1,0 +1,125 @@
+#include "cli/report/advice_page.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/support.hpp"
+
+namespace longhaul::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr const char* kDistant = R"([scenario]
+name = "distant"
+[parallel]
+stages = 4
+microbatches = 8
+gradient_sync = "none"
+[costs]
+forward = "10ms"
+dgrad = "10ms"
+wgrad = "10ms"
+message = "1MB"
+[[datacenter]]
+name = "west"
+stages = [0, 1]
+[[datacenter]]
+name = "east"
+stages = [2, 3]
+[[link]]
+between = ["west", "east"]
+latency = "10ms"
+)";
+
+/// Advice for two sites whose delay makes the order of blocks worth while.
+class AdvicePage : public ::testing::Test {
+protected:
+  AdvicePage() {
+    const Outcome run = longhaul_run({"advise", scenario_, "--set", "link.latency_ratio=2",
+                                      "--search-moves", "200", "--out", advice_});
+    EXPECT_EQ(run.code, 0) << run.err;
+  }
+  Outcome report(std::vector<std::string> options = {}) {
+    options.insert(options.begin(), {"report", advice_, "--out", page_});
+    return longhaul_run(options);
+  }
+  [[nodiscard]] nlohmann::json answer() const {
+    return nlohmann::json::parse(file_text(advice_ + "/advice.json"));
+  }
+  TempDir dir_;
+  std::string scenario_ = dir_.write("distant.toml", kDistant);
+  std::string advice_ = dir_.path("advice"), page_ = dir_.path("report.html");
+};
+
+TEST_F(AdvicePage, ShowsWhatTheAnswerSays) {
+  const Outcome run = report();
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto data = data_of(file_text(page_)), json = answer();
+  EXPECT_THAT(data["left_out"].get<std::string>(), IsEmpty());
+  EXPECT_EQ(data["advice"]["waterfall"], json["waterfall"]);
+  EXPECT_EQ(data["advice"]["not_used"], json["not_used"]);
+  EXPECT_EQ(data["advice"]["baseline_ns"], json["baseline_ns"]);
+  ASSERT_THAT(data["advice"]["plans"], SizeIs(json["plans"].size()));
+  for (std::size_t i = 0; i < json["plans"].size(); ++i)
+    for (const char* key : {"iteration_ns", "gap", "memory_bytes", "made_by"})
+      EXPECT_EQ(data["advice"]["plans"][i][key], json["plans"][i][key]) << key;
+  ASSERT_THAT(data["timelines"], SizeIs(1));
+  EXPECT_EQ(data["timelines"][0]["predicted"]["span"], json["plans"][0]["iteration_ns"])
+      << "the best plan, under the overrides that were asked with";
+  ASSERT_THAT(data["sentences"], SizeIs(5));
+  const auto sentence = [&](std::size_t i) { return data["sentences"][i].get<std::string>(); };
+  const double gain =
+      1 - json["plans"][0]["iteration_ns"].get<double>() / json["baseline_ns"].get<double>();
+  EXPECT_THAT(sentence(0), HasSubstr("how to train distant"));
+  EXPECT_THAT(sentence(1), AllOf(HasSubstr("Plan 1 is best"), HasSubstr("simulated")));
+  EXPECT_THAT(sentence(2), AllOf(HasSubstr(fmt::format("{:.1f}% less", 100 * gain)),
+                                 HasSubstr("order brings most of it")));
+  EXPECT_THAT(sentence(3), AllOf(HasSubstr("Nothing here was measured"), HasSubstr("plan-1.csv")));
+  EXPECT_THAT(sentence(4), AllOf(HasSubstr("critical path"), HasSubstr("undercuts")));
+  EXPECT_THAT(run.out, HasSubstr("wrote " + page_));
+}
+
+TEST_F(AdvicePage, LeavesATimelineOutThatWouldNotBeThePlans) {
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = file_text(scenario_);
+    text.replace(text.find(from), from.size(), to);
+    std::ofstream{scenario_} << text;
+  };
+  replaced("forward = \"10ms\"", "forward = \"12ms\"");
+  ASSERT_EQ(report().code, 0);
+  auto data = data_of(file_text(page_));
+  EXPECT_THAT(data["timelines"], IsEmpty());
+  EXPECT_THAT(data["left_out"].get<std::string>(), HasSubstr("its scenario now gives"));
+  std::filesystem::remove(scenario_);
+  std::filesystem::remove(page_);
+  ASSERT_EQ(report().code, 0);
+  data = data_of(file_text(page_));
+  EXPECT_THAT(data["left_out"].get<std::string>(), HasSubstr("is not here"));
+  EXPECT_THAT(data["sentences"][4].get<std::string>(), HasSubstr("undercuts"));
+}
+
+TEST_F(AdvicePage, RefusesInOneLine) {
+  const auto refused = [&](const Outcome& run, const std::string& why) {
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr(why));
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1);
+  };
+  refused(report({"--schedule", "1f1b"}), "Leave --schedule out");
+  std::ofstream{advice_ + "/advice.json"} << R"({"plans": []})";
+  refused(report(), "is damaged");
+  std::ofstream{advice_ + "/advice.json"} << "{";
+  refused(report(), "is damaged");
+}
+
+TEST(ShellWords, AreThoseThatWereQuoted) {
+  EXPECT_THAT(cli::shell_words("longhaul advise 'my file.toml' --set 'a=\"x\"' 'it'\\''s' ''"),
+              ElementsAre("longhaul", "advise", "my file.toml", "--set", "a=\"x\"", "it's", ""));
+}
+
+}  // namespace
+}  // namespace longhaul::test
