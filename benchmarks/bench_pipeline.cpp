@@ -43,9 +43,7 @@ std::vector<harness::SwitchingOutcome> run_all(engine::Ranks& ranks,
         if (progress) progress->update(done, schedule);
       },
       directory.earlier(),
-      [&](int position, int iteration, const engine::IterationResult& result) {
-        directory.note(position, iteration, result);
-      },
+      [&](const harness::IterationNote& note) { directory.note(note); },
       [&](int position, const harness::PipelineMeasurement& measurement) {
         directory.note_end(position, measurement);
       }};

@@ -59,8 +59,10 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
   int done = 0;
   const harness::PrefillRun result = harness::with_watchdog(ranks, [&] {
     return harness::run_pairs(ranks, planned, predicted, played, environment.clock().offset,
-                              rows ? rows->keeper() : harness::StretchKeeper{}, [&] {
+                              rows ? rows->keeper() : harness::StretchKeeper{},
+                              [&](const std::vector<harness::StretchPair>& pairs) {
                                 environment.watch_load();
+                                if (rows) rows->note(pairs);
                                 if (progress) progress->update(++done, planned.schedule.name);
                               });
   });
@@ -69,6 +71,7 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
   const std::string why = harness::on_rank0(ranks.world(), [&] {
     return harness::report_prefill(planned, result, options, played, after);
   });
+  if (rows) rows->forget();
   ranks.host_ranks().mine().phase = comm::Phase::finished;
   return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
 }

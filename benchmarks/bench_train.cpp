@@ -97,6 +97,8 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   harness::Environment environment{ranks, options.command_line};
   plan.clock = environment.clock();
   plan.progress = kept ? &*kept : nullptr;
+  const nlohmann::json before = environment.before();
+  if (kept) kept->announce(harness::count_runs(plan, settings), before);
   std::optional<Progress> progress;
   if (ranks.is_first()) progress.emplace("bench_train", harness::count_runs(plan, settings));
   int done = 0;

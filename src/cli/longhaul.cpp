@@ -79,6 +79,7 @@ ForeignFiles foreign_files(const std::vector<std::string>& files) {
 Answer answer_of(std::span<const std::string> arguments) {
   const Request request = read_command_line(arguments);
   if (!request.command) return {request.text, ExitCode::fine};
+  if (arguments.front() == "watch") return request.command(request.options);
   const auto answer = [&] {
     const WorkingLine line{fmt::format("longhaul {}", arguments.front())};
     return request.command(request.options);
@@ -107,6 +108,11 @@ void print(const std::string& text, std::ostream& out) {
 }
 
 }  // namespace
+
+std::vector<std::string> command_names() {
+  Options options;
+  return Parser{options}.command_names();
+}
 
 int run_longhaul(std::span<const std::string> arguments, std::ostream& out, std::ostream& err) {
   const auto report = [&](const char* text, ExitCode code) {

@@ -3,6 +3,7 @@
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace longhaul::cli {
 
@@ -11,5 +12,8 @@ namespace longhaul::cli {
 /// (| head) is no error.
 [[nodiscard]] int run_longhaul(std::span<const std::string> arguments, std::ostream& out,
                                std::ostream& err);
+
+/// The commands, "simulate", "trace summary", ..., in alphabetical order. Each takes --json.
+[[nodiscard]] std::vector<std::string> command_names();
 
 }  // namespace longhaul::cli

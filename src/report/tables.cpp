@@ -259,4 +259,10 @@ std::string leg_table_text(const std::vector<LegsOfSchedule>& schedules) {
              : "";
 }
 
+std::string interval_text(const SampleSummary& summary, const TimeScale& scale) {
+  if (!summary.median_interval) return "- (n < 6)";
+  return fmt::format("{} - {}", scale.text(summary.median_interval->low),
+                     scale.text(summary.median_interval->high));
+}
+
 }  // namespace longhaul::report

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "base/statistics/sample.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "report/record.hpp"
 #include "trace/report/report.hpp"
@@ -19,6 +20,9 @@ namespace longhaul::report {
 /// The bounds that the gaps of a table refer to: a line for each, after an empty line.
 [[nodiscard]] std::string bound_table_text(std::span<const ScheduleRecord> records,
                                            TableWidth width = TableWidth::whole);
+
+/// "1.52 - 1.60", or "- (n < 6)" where there is no interval.
+[[nodiscard]] std::string interval_text(const SampleSummary& summary, const TimeScale& scale);
 
 /// [{"resource", "busy_ns", "busy_ratio", "holds"}] in the order of the plan, idle ones too.
 [[nodiscard]] nlohmann::ordered_json resources_json(const ScheduleRecord& record);

@@ -136,6 +136,12 @@ struct PredictArguments {
   bool extrapolate = false;
 };
 
+/// The options of `watch`.
+struct WatchArguments {
+  bool once = false;
+  std::string every;  ///< "1s", the default
+};
+
 /// The options of `profile needed`, `import` and `explain`; empty: not given.
 struct ProfileArguments {
   std::string profile;  ///< whose times `needed` and `explain` take
@@ -164,6 +170,7 @@ struct Options {
   RuleArguments rule;
   ClusterArguments cluster;
   PredictArguments predict;
+  WatchArguments watch;
   ProfileArguments profile;
   PrefillArguments prefill;
   CompressArguments compress;
@@ -229,6 +236,8 @@ struct Answer {
 [[nodiscard]] Answer profile_explain_command(const Options& options);
 [[nodiscard]] Answer compare_command(const Options& options);
 [[nodiscard]] Answer report_command(const Options& options);
+/// On a terminal it prints what it sees until the run ends, and reads no rows: in this process.
+[[nodiscard]] Answer watch_command(const Options& options);
 [[nodiscard]] Answer link_import_command(const Options& options);
 
 /// The scenario of the command: its only file, with overrides. Throws Error where none is named.

@@ -31,7 +31,8 @@ const std::vector<std::string> kFlags{"--json",
                                       "--solver-without-fusion",
                                       "--extrapolate",
                                       "--pooled",
-                                      "--list"};
+                                      "--list",
+                                      "--once"};
 
 /// Our words for what CLI11 says in its own: a value where none belongs, an option given twice.
 void refuse_misused(std::span<const std::string> arguments) {
@@ -121,6 +122,14 @@ Request Parser::parse(std::span<const std::string> typed) {
 
 Request read_command_line(std::span<const std::string> arguments) {
   Options options;
+std::vector<std::string> Parser::command_names() const {
+  std::vector<std::string> names;
+  for (const auto& [command, entry] : entries_)
+    names.push_back(full_name(*command).substr(tool_.name().size() + 1));
+  std::ranges::sort(names);
+  return names;
+}
+
   Parser parser{options};
   Request request = parser.parse(arguments);
   options.command_line = report::shell_text("longhaul", arguments);

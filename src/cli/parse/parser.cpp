@@ -67,6 +67,7 @@ constexpr std::array kExamples{
     Example{"compare", "longhaul compare first.h5 first.h5 --schedule 1f1b,zb-h1"},
     Example{"report", "longhaul report first.h5 --out report.html"},
     Example{"trace merge", "longhaul trace merge runs/first --out merged.h5"},
+    Example{"watch", "longhaul watch runs/first --once"},
     Example{"predict", "longhaul predict benchmarks/rows/published-runs.csv"},
     Example{"profile needed",
             "longhaul profile needed benchmarks/scenarios/cpu-2dc.toml --out needed.csv"},
@@ -112,6 +113,7 @@ Parser::Parser(Options& options) : options_{options} {
   add_trace();
   add_compare();
   add_report();
+  add_watch();
   add_link();
   add_predict();
   add_profile();

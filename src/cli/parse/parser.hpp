@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/program/arguments.hpp"
 #include "cli/command/commands.hpp"
@@ -41,6 +42,9 @@ public:
 
   Request parse(std::span<const std::string> typed);
 
+  /// "simulate", "trace summary", ...: those that may be called, which all take --json.
+  [[nodiscard]] std::vector<std::string> command_names() const;
+
 private:
   struct Entry {
     Command command;
@@ -72,6 +76,7 @@ private:
   void add_trace();
   void add_compare();
   void add_report();
+  void add_watch();
   void add_link();
   void add_compress();
   void add_tune();

@@ -95,4 +95,12 @@ void Parser::add_report() {
   command.option("--schedule", options_.schedule, "only this one");
 }
 
+void Parser::add_watch() {
+  longhaul::Arguments& command =
+      add_command(tool_, "watch", "a run while it goes on: how far it is, and its numbers so far",
+                  watch_command, {1, 1}, "run directory (--out of a benchmark)");
+  command.flag("--once", options_.watch.once, "print what there is now, and end").takes_no_value();
+  command.option("--every", options_.watch.every, "look again after so long (default: 1s)");
+}
+
 }  // namespace longhaul::cli

@@ -11,6 +11,8 @@
 #include "harness/checkpoint/run_segments.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "report/host_load.hpp"
+#include "report/watched_run.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::harness {
@@ -18,9 +20,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Result of an iteration over all ranks; complete on rank 0.
-engine::IterationResult sum_of(const comm::Communicator& world,
-                               const engine::IterationResult& mine) {
+/// An iteration over all ranks; complete on rank 0.
+struct WholeIteration {
+  engine::IterationResult sums;
+  Duration first = Duration::max(), last = Duration::min();  ///< as in IterationNote
+};
+
+WholeIteration whole_of(const comm::Communicator& world, const IterationNote& note) {
+  const engine::IterationResult& mine = note.result;
   struct Parts {
     engine::Checks checks;
     engine::LeaseCost lease;
@@ -29,13 +36,16 @@ engine::IterationResult sum_of(const comm::Communicator& world,
     engine::ShadowTime end;
     std::int64_t transfers = 0;
     Duration total{}, longest{};
+    Duration first{}, last{};
   };
   static_assert(std::is_trivially_copyable_v<Parts>);
   const Parts part{mine.checks, mine.lease,     mine.lateness,       mine.credit,
-                   mine.end,    mine.transfers, mine.transfer_total, mine.transfer_longest};
+                   mine.end,    mine.transfers, mine.transfer_total, mine.transfer_longest,
+                   note.first,  note.last};
   std::vector<int> counts;
   const auto bytes = world.gather(std::as_bytes(std::span{&part, 1}), counts);
-  engine::IterationResult sums;
+  WholeIteration whole;
+  engine::IterationResult& sums = whole.sums;
   for (std::size_t at = 0; at + sizeof(Parts) <= bytes.size(); at += sizeof(Parts)) {
     Parts other;
     std::memcpy(&other, bytes.data() + at, sizeof(Parts));
@@ -50,8 +60,10 @@ engine::IterationResult sum_of(const comm::Communicator& world,
     one.transfer_total = other.total;
     one.transfer_longest = other.longest;
     add(sums, one);
+    whole.first = std::min(whole.first, other.first);
+    whole.last = std::max(whole.last, other.last);
   }
-  return sums;
+  return whole;
 }
 
 Json part_of(const trace::RunInfo& info, const std::vector<EarlierIterations>& earlier) {
@@ -66,6 +78,24 @@ Json part_of(const trace::RunInfo& info, const std::vector<EarlierIterations>& e
     for (const Json& host : environment["hosts"]) part["hosts"].push_back(host["name"]);
   for (const EarlierIterations& each : earlier) part["finished_before"].push_back(each.count);
   return part;
+}
+
+/// For `longhaul watch`.
+Json announced(const PipelineInput& input, const trace::RunInfo& info) {
+  report::AnnouncedRun run{.benchmark = "bench_pipeline", .unit = "iteration"};
+  for (const PlannedSchedule& planned : input.schedules) {
+    const Duration end = std::ranges::max_element(planned.predicted, {}, &OpTime::end)->end;
+    run.series.push_back({.name = planned.schedule.name,
+                          .total = input.iterations,
+                          .predicted_ns = static_cast<double>(end.count())});
+  }
+  run.series_total = static_cast<int>(run.series.size());
+  run.warmup = input.warmup;
+  run.ends_by_rule = !input.stopping.is_fixed();
+  run.time_scale = input.time_scale;
+  const Json environment = Json::parse(info.environment, nullptr, false);
+  if (environment.is_object()) run.cores = report::busiest_host(environment).cores;
+  return report::entry_of(run);
 }
 
 /// Another version of the program may lower the same schedules to other rows.
@@ -119,6 +149,7 @@ void RunDirectory::open(const PipelineInput& input, const trace::RunInfo& info) 
     trace::begin_run(directory_, info, predicted_timeline(input), ranks_.count());
   const Json part = part_of(info, earlier_);
   journal_->add({{"part", part}});
+  journal_->add(announced(input, info));
   parts_.push_back(part);
 }
 
@@ -148,11 +179,19 @@ void RunDirectory::tell_counts() {
   for (std::size_t i = 0; i < counts.size(); ++i) earlier_[i].count = counts[i].get<int>();
 }
 
-void RunDirectory::note(int position, int iteration, const engine::IterationResult& result) {
+void RunDirectory::note(const IterationNote& note) {
   if (directory_.empty()) return;
-  engine::IterationResult sums = sum_of(ranks_.world(), result);
-  sums.weather_age = result.weather_age;
-  if (journal_) journal_->add(sums_entry(position, iteration, sums));
+  WholeIteration whole = whole_of(ranks_.world(), note);
+  whole.sums.weather_age = note.result.weather_age;
+  if (!journal_) return;
+  Json entry = sums_entry(note.position, note.iteration, whole.sums);
+  entry["watched"] = entry_of(
+      report::FinishedStep{.series = note.position,
+                           .name = note.schedule,
+                           .done = note.iteration + 1,
+                           .took_ns = static_cast<double>((whole.last - whole.first).count()),
+                           .predicted_ns = static_cast<double>(note.predicted.count())});
+  journal_->add(entry);
 }
 
 void RunDirectory::note_end(int position, const PipelineMeasurement& measurement) {

@@ -28,7 +28,7 @@ public:
   [[nodiscard]] const std::vector<EarlierIterations>& earlier() const { return earlier_; }
   /// Collective, before the rows of an iteration are written: a run that finds the segments of all
   /// ranks also finds the results of their checks. Warm-up counts as well.
-  void note(int position, int iteration, const engine::IterationResult& result);
+  void note(const IterationNote& note);
   /// On rank 0: what is known of a schedule at its end alone.
   void note_end(int position, const PipelineMeasurement& measurement);
   /// On rank 0: one entry for each part of the run, with its time, hosts, commit and how far

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,11 +14,10 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "report/watched_run.hpp"
 
 namespace longhaul::harness {
 namespace {
-
-constexpr const char* kName = "journal.jsonl";
 
 /// Locks the file; false where another process holds it. Where the file system knows no locks,
 /// files that are created exclusively still keep two runs from mixing.
@@ -143,7 +141,7 @@ bool counts(const Json& entry, const EarlierIterations& earlier, bool has_ended)
 
 }  // namespace
 
-Journal::Journal(const std::filesystem::path& directory) : file_{directory / kName} {
+Journal::Journal(const std::filesystem::path& directory) : file_{directory / report::kJournalName} {
   descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0)
     fail("cannot open {} ({}). Give --out a directory that can be written.", file_.string(),
@@ -158,15 +156,7 @@ Journal::Journal(const std::filesystem::path& directory) : file_{directory / kNa
 
 Journal::~Journal() { close(descriptor_); }
 
-std::vector<nlohmann::json> Journal::read() const {
-  std::vector<nlohmann::json> entries;
-  std::ifstream stream{file_};
-  for (std::string line; std::getline(stream, line);) {
-    nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);
-    if (entry.is_object()) entries.push_back(std::move(entry));
-  }
-  return entries;
-}
+std::vector<nlohmann::json> Journal::read() const { return report::read_journal(file_); }
 
 void Journal::add(const nlohmann::json& entry) {
   // In front, too: the line before may have been cut short.

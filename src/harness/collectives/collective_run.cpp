@@ -7,13 +7,13 @@
 #include "harness/collectives/collective_list.hpp"
 #include "harness/collectives/level_fit.hpp"
 #include "harness/environment/facts.hpp"
-#include "harness/environment/host_load.hpp"
 #include "harness/options/credit.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/choose_schedules.hpp"
+#include "report/host_load.hpp"
 #include "report/record_file.hpp"
 
 namespace longhaul::harness {
@@ -153,7 +153,7 @@ std::int64_t finish_collectives(const CollectiveOptions& options, const Scenario
     fmt::print("{}\n", record.dump(2));
   } else {
     fmt::print("{}{}", collective_tables(scenario.name, settings, measured, options.table_width()),
-               load_doubt_text(environment));
+               report::load_doubt_text(environment));
   }
   if (!options.out.empty()) write_new_file(options.out / "record.json", record.dump(2) + "\n");
   if (options.fit) {

@@ -5,8 +5,10 @@
 #include "harness/options/run_files.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "plan/rows.hpp"
+#include "report/host_load.hpp"
 #include "report/page/reported_run.hpp"
 #include "report/tables.hpp"
+#include "report/watched_run.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -32,6 +34,18 @@ nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOp
           {"--stretch", options.stretch}};
 }
 
+nlohmann::json announced_pairs(const PlannedStretches& planned, const PrefillSettings& settings,
+                               const nlohmann::json& environment) {
+  report::AnnouncedRun run{.benchmark = "bench_prefill", .unit = "stretch"};
+  run.series.push_back({.name = planned.schedule.name,
+                        .total = settings.pairs,
+                        .predicted_ns = static_cast<double>(planned.stretch_time().count())});
+  run.series.push_back({.name = planned.schedule.name + "+prefill", .total = settings.pairs});
+  run.series_total = 2;
+  if (environment.is_object()) run.cores = report::busiest_host(environment).cores;
+  return report::entry_of(run);
+}
+
 }  // namespace
 
 PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
@@ -53,6 +67,25 @@ PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
   directory_.emplace(
       ranks, request, 2, [&] { return predicted_rows(planned, predicted, settings); },
       environment.clock().offset);
+  schedule_ = planned.schedule.name;
+  if (!ranks.is_first()) return;
+  journal_ = std::make_unique<Journal>(options.out);
+  journal_->add(announced_pairs(planned, settings, before));
+}
+
+void PrefillRows::note(const std::vector<StretchPair>& pairs) {
+  if (!journal_ || pairs.size() == noted_) return;
+  noted_ = pairs.size();
+  const StretchPair& pair = pairs.back();
+  const auto add = [&](int series, const std::string& name, Duration took) {
+    journal_->add({{"watched",
+                    entry_of(report::FinishedStep{.series = series,
+                                                  .name = name,
+                                                  .done = static_cast<int>(pairs.size()),
+                                                  .took_ns = static_cast<double>(took.count())})}});
+  };
+  add(0, schedule_, pair.without.wall);
+  add(1, schedule_ + "+prefill", pair.with.wall);
 }
 
 StretchKeeper PrefillRows::keeper() {
@@ -68,6 +101,10 @@ StretchKeeper PrefillRows::keeper() {
 void PrefillRows::finish(nlohmann::json environment) {
   environment["lateness_credit_ns"] = credit_.count();
   directory_->finish(environment_.rank_clocks(), environment);
+}
+
+void PrefillRows::forget() {
+  if (journal_) journal_->remove();
 }
 
 void make_tiny(PrefillOptions& options) {

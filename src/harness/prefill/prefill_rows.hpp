@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "harness/checkpoint/resume_journal.hpp"
 #include "harness/prefill/prefill_run.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/streams/stream_directory.hpp"
@@ -22,13 +24,20 @@ public:
               const LivePrediction& predicted, const PrefillSettings& settings,
               Environment& environment, const nlohmann::json& before);
   [[nodiscard]] StretchKeeper keeper();
+  /// On rank 0, after each pair: for `longhaul watch`.
+  void note(const std::vector<StretchPair>& pairs);
   /// Collective, after the last pair: makes one trace of all segments.
   void finish(nlohmann::json environment);
+  /// After the record is written.
+  void forget();
 
 private:
   Environment& environment_;
   Duration credit_;
   std::optional<StreamDirectory> directory_;
+  std::unique_ptr<Journal> journal_;  ///< on rank 0
+  std::string schedule_;
+  std::size_t noted_ = 0;  ///< pairs
 };
 
 /// What --check asks for, in place of what was typed.

@@ -160,8 +160,7 @@ private:
 
 PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                      const LivePrediction& predicted, const PrefillSettings& settings,
-                     Duration offset, const StretchKeeper& keep,
-                     const std::function<void()>& pair_done) {
+                     Duration offset, const StretchKeeper& keep, const PairListener& pair_done) {
   PrefillRun run;
   PairsOnRanks pairs{ranks, planned, settings, offset};
   engine::Checks mine;
@@ -183,7 +182,7 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                            outcome_of_training(planned.training, results.off.times),
                            outcome_of_filled(planned, of, of.predicted)});
     }
-    if (pair_done) pair_done();
+    if (pair_done) pair_done(run.pairs);
   }
   run.answers = pairs.answers();
   run.predicted_answers =

@@ -37,12 +37,16 @@ struct LivePrediction {
 using StretchKeeper = std::function<void(bool with_prefill, int pair, const Plan& plan,
                                          const engine::IterationResult& result)>;
 
+/// Hears of each pair that is over, warm-up included: of those that count, the last one is the
+/// last of `pairs`, which are on rank 0.
+using PairListener = std::function<void(const std::vector<StretchPair>& pairs)>;
+
 /// Collective: plays pairs of stretches, the one with prefill first or second as the seed says.
 /// What a pair needs is made before it, and its rows are kept after it. `offset` moves this rank's
 /// stamps to rank 0's clock.
 [[nodiscard]] PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                                    const LivePrediction& predicted, const PrefillSettings& settings,
                                    Duration offset, const StretchKeeper& keep,
-                                   const std::function<void()>& pair_done);
+                                   const PairListener& pair_done);
 
 }  // namespace longhaul::harness

@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/unit_text.hpp"
-#include "harness/environment/host_load.hpp"
 #include "harness/records/pipeline_record.hpp"
 #include "harness/session/check_report.hpp"
+#include "report/host_load.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -23,7 +23,7 @@ constexpr double kMostLateness = 0.5;
 constexpr double kMostDifferencePercent = 10;
 
 std::string load_text(const RunConditions& conditions) {
-  return load_text(HostLoad{conditions.load, conditions.cores, conditions.ranks});
+  return report::load_text(report::HostLoad{conditions.load, conditions.cores, conditions.ranks});
 }
 
 /// From the prediction that knows most; nullopt where none is of what ran.
@@ -42,7 +42,7 @@ RunConditions conditions_of(const PipelineInput& input, const PipelineOptions& o
                             (!input.compute.real || costs_are_measured(input, options));
   if (!environment.is_object()) return conditions;
   conditions.involuntary_switches = environment.value("involuntary_context_switches", 0LL);
-  const HostLoad host = busiest_host(environment);
+  const report::HostLoad host = report::busiest_host(environment);
   conditions.load = host.load;
   conditions.cores = host.cores;
   conditions.ranks = host.ranks;

@@ -128,7 +128,7 @@ std::vector<std::string> cells_of(const PipelineMeasurement& m, const OptionalCo
                                  scale.text(static_cast<double>(m.predicted.makespan_ns)),
                                  m.predicted.gap() ? report::percent_text(*m.predicted.gap()) : "-",
                                  scale.text(s.median),
-                                 interval_text(s, scale),
+                                 report::interval_text(s, scale),
                                  scale.text(s.min),
                                  scale.text(s.p95),
                                  std::to_string(s.n),

@@ -37,12 +37,6 @@ void add_sample(ordered_json& json, const std::vector<double>& times_ns,
   json["measured_mean_tokens_per_second"] = harmonic_mean(rates);
 }
 
-std::string interval_text(const SampleSummary& summary, const report::TimeScale& scale) {
-  if (!summary.median_interval) return "- (n < 6)";
-  return fmt::format("{} - {}", scale.text(summary.median_interval->low),
-                     scale.text(summary.median_interval->high));
-}
-
 std::string outlier_note(const std::string& name, const std::vector<double>& sample,
                          const SampleSummary& summary) {
   const auto& positions = summary.outliers.positions;

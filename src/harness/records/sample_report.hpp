@@ -17,10 +17,6 @@ void add_sample(nlohmann::ordered_json& json, const std::vector<double>& times_n
                 const SampleSummary& summary, std::optional<double> tokens_per_second,
                 std::int64_t typical_ns);
 
-/// "1.52 - 1.60", or "- (n < 6)" where there is no interval.
-[[nodiscard]] std::string interval_text(const SampleSummary& summary,
-                                        const report::TimeScale& scale);
-
 /// A line for people that names the outliers of a sample; nothing where there are none.
 [[nodiscard]] std::string outlier_note(const std::string& name, const std::vector<double>& sample,
                                        const SampleSummary& summary);

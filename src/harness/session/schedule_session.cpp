@@ -23,6 +23,16 @@ void align(OpTimes& times, OpRange range, Duration offset) {
   }
 }
 
+/// When the first of these ops starts and the last one ends, moved by `offset`.
+std::pair<Duration, Duration> ends_of(const OpTimes& times, OpRange range, Duration offset) {
+  Duration first = Duration::max(), last = Duration::min();
+  for (std::uint32_t i = range.first; i < range.first + range.count; ++i) {
+    first = std::min(first, times[i].start + offset);
+    last = std::max(last, times[i].end + offset);
+  }
+  return {first, last};
+}
+
 /// Rank 0 gets the times of all ranks' ops, from the first op's start on; the others nothing. A
 /// rank's ops lie together and ranks ascend, so the parts make up the whole.
 OpTimes gather_times(const engine::Ranks& ranks, const Plan& plan, const OpTimes& mine) {
@@ -223,7 +233,8 @@ ScheduleSession::ScheduleSession(engine::Ranks& ranks, const PlannedSchedule& pl
       engine_{planned.plan, ranks, computing_.device(), computing_.data_plane(), options},
       weather_{planned.plan, scenario, options.emulation},
       longest_wait_{slowness(options.run) *
-                    engine::longest_wait(planned.plan, planned.predicted, ranks.self())} {
+                    engine::longest_wait(planned.plan, planned.predicted, ranks.self())},
+      predicted_{std::ranges::max_element(planned.predicted, {}, &OpTime::end)->end} {
   if (weather_.played() != nullptr) measurement_.weather.emplace();
 }
 
@@ -245,7 +256,11 @@ IterationTimes ScheduleSession::iterate(int iteration, TimePoint weather_began) 
   result.end = {result.end.seen + sinks_.clock.offset, result.end.shadow + sinks_.clock.offset};
   if (computing_.real() != nullptr) computing_.real()->end_iteration(iteration, result.checks);
   count(result);
-  if (sinks_.note) sinks_.note(position_, iteration, result);
+  if (sinks_.note) {
+    const auto [first, last] =
+        ends_of(result.times, ops_of_rank(planned_.plan, ranks_.self()), sinks_.clock.offset);
+    sinks_.note({position_, iteration, planned_.plan.schedule, predicted_, first, last, result});
+  }
   IterationTimes all;
   if (iteration >= 0) all = keep(iteration, result);
   if (sinks_.iteration_done) sinks_.iteration_done(planned_.plan.schedule);

@@ -82,14 +82,23 @@ struct EarlierIterations {
   std::vector<std::string> wrong_messages{};
 };
 
+/// An iteration that is over on this rank, before its rows are written.
+struct IterationNote {
+  int position = 0, iteration = 0;
+  const std::string& schedule;
+  Duration predicted;    ///< makespan, with calm links
+  Duration first, last;  ///< start and end of this rank's ops, by rank 0's clock
+  const engine::IterationResult& result;
+};
+
 /// Receivers of the rows of finished iterations and of progress.
 struct PipelineSinks {
   std::filesystem::path directory;  ///< empty: nowhere
   comm::ClockOffset clock;
   std::function<void(const std::string& schedule)> iteration_done;
   std::vector<EarlierIterations> earlier{};  ///< of each schedule; empty: none (--resume)
-  /// Collective: this rank's counts of an iteration, before its rows are written.
-  std::function<void(int position, int iteration, const engine::IterationResult&)> note{};
+  /// Collective.
+  std::function<void(const IterationNote&)> note{};
   /// On rank 0, at the end of a schedule.
   std::function<void(int position, const PipelineMeasurement&)> note_end{};
 };
@@ -132,6 +141,7 @@ private:
   engine::Engine engine_;
   LinkConditionsRun weather_;
   Duration longest_wait_;
+  Duration predicted_;  ///< makespan, with calm links
   PipelineMeasurement measurement_;
   engine::IterationResult sums_;             ///< of this rank
   std::vector<engine::WrongMessage> wrong_;  ///< of this rank, the first few

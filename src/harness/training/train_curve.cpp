@@ -287,10 +287,7 @@ private:
     if (computes) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
     if (computes && replays) curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
     if (!ranks_.is_first()) return;
-    const int half = std::max(0, request_.iterations / 2 - 1);
-    if (request_.iterations > 1)
-      curve_.period = (curve_.elapsed.back() - curve_.elapsed[to_size(half)]) /
-                      (request_.iterations - 1 - half);
+    curve_.period = curve_.mean_period();
     if (settings_.engine.emulation == engine::Emulation::on) {
       const report::StreamReport predicted =
           report::stream_report(rank_.plan(), rank_.scenario(), request_.iterations,
@@ -315,6 +312,13 @@ private:
 };
 
 }  // namespace
+
+Duration TrainCurve::mean_period() const {
+  const auto iterations = static_cast<int>(elapsed.size());
+  if (iterations < 2) return {};
+  const int half = std::max(0, iterations / 2 - 1);
+  return (elapsed.back() - elapsed[to_size(half)]) / (iterations - 1 - half);
+}
 
 TrainCurve run_curve(engine::Ranks& ranks, const TrainRequest& request,
                      const TrainSettings& settings) {

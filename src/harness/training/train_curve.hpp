@@ -59,6 +59,9 @@ struct TrainCurve {
   /// By iteration, then replica, then part: iterations between the update that F used and its own;
   /// empty where that is 1 throughout.
   std::vector<std::vector<std::vector<int>>> versions;
+
+  /// `period` of what `elapsed` has so far; zero: too little for one.
+  [[nodiscard]] Duration mean_period() const;
 };
 
 /// Where a curve's checkpoints go; every call is collective.

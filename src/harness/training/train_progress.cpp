@@ -1,5 +1,6 @@
 #include "harness/training/train_progress.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "base/text_file.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "report/host_load.hpp"
+#include "report/watched_run.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::harness {
@@ -184,6 +187,40 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
   json_ = nlohmann::ordered_json::parse(text);
 }
 
+void TrainProgress::announce(int curves, const nlohmann::json& environment) {
+  if (world_.rank() != 0) return;
+  journal_ = std::make_unique<Journal>(directory_);
+  report::AnnouncedRun run{.benchmark = "bench_train", .unit = "exchange", .series_total = curves};
+  if (environment.is_object()) run.cores = report::busiest_host(environment).cores;
+  journal_->add(report::entry_of(run));
+}
+
+void TrainProgress::begin(const std::string& name, int exchanges) {
+  name_ = name;
+  exchanges_ = exchanges;
+  const auto under_way = json_.find("under_way");
+  const bool goes_on = under_way != json_.end() && under_way->at("name") == name_;
+  tell(goes_on ? under_way->at("iterations").get<int>() : 0, {});
+}
+
+/// Exchanges follow each other in a stream: the period is that of the second half, as in the
+/// record.
+void TrainProgress::tell(int done, const TrainCurve& curve) {
+  if (!journal_) return;
+  auto series = std::ranges::find(told_, name_);
+  if (series == told_.end()) series = told_.insert(series, name_);
+  report::FinishedStep step{.series = static_cast<int>(series - told_.begin()),
+                            .name = name_,
+                            .done = done,
+                            .total = exchanges_};
+  const Duration period = curve.period > Duration::zero() ? curve.period : curve.mean_period();
+  if (period > Duration::zero()) step.mean_ns = static_cast<double>(period.count());
+  if (curve.predicted_period)
+    step.predicted_ns = static_cast<double>(curve.predicted_period->count());
+  if (!curve.losses.empty() && std::isfinite(curve.losses.back())) step.loss = curve.losses.back();
+  journal_->add({{"watched", entry_of(step)}});
+}
+
 void TrainProgress::write() const {
   const std::string text = json_.dump();
   replace_file(directory_ / kFile, std::as_bytes(std::span{text}));
@@ -193,11 +230,12 @@ std::filesystem::path TrainProgress::state_file(int iterations) const {
   return directory_ / fmt::format("{}.{}.state", iterations, world_.rank());
 }
 
-bool TrainProgress::find(TrainCurve& curve) const {
+bool TrainProgress::find(TrainCurve& curve) {
   const nlohmann::ordered_json& curves = json_.at("curves");
   const auto found = curves.find(name_);
   if (found == curves.end()) return false;
   curve = curve_of_state(*found);
+  tell(exchanges_, curve);
   return true;
 }
 
@@ -211,6 +249,7 @@ void TrainProgress::add(const TrainCurve& curve) {
   json_["curves"][name_] = nlohmann::ordered_json::parse(text);
   json_.erase("under_way");
   remove_states(-1);
+  tell(exchanges_, curve);
 }
 
 int TrainProgress::load(TrainCurve& curve, std::vector<std::byte>& state) {
@@ -236,6 +275,7 @@ void TrainProgress::save(int iterations, const TrainCurve& curve,
     return {};
   });
   remove_states(iterations);
+  tell(iterations, curve);
 }
 
 void TrainProgress::remove_states(int but_of) const {
@@ -251,6 +291,7 @@ void TrainProgress::remove_states(int but_of) const {
 void TrainProgress::forget() {
   (void)on_rank0(world_, [&]() -> std::string {
     std::filesystem::remove(directory_ / kFile);
+    if (journal_) journal_->remove();
     return {};
   });
 }

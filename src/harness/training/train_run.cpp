@@ -13,6 +13,7 @@
 #include "harness/training/train_progress.hpp"
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
+#include "report/watched_run.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::harness {
@@ -89,8 +90,8 @@ public:
     settings.point_every = std::clamp(settings.point_every / steps, 1, request_.iterations);
     TrainCurve curve;
     if (plan_.progress != nullptr) {
-      plan_.progress->begin(
-          fmt::format("{} {}, seed {}, rate {}", what, request_.method->name, seed, rate));
+      plan_.progress->begin(report::curve_name(what, request_.method->name, seed, rate),
+                            request_.iterations);
       if (plan_.progress->find(curve)) return curve;
     }
     const bool composes = settings.compose > 0 && !request_.method->depends_on_links() &&

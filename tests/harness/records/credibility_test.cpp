@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "harness/environment/host_load.hpp"
 #include "harness/records/pipeline_record.hpp"
+#include "report/host_load.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::harness {
@@ -53,9 +53,9 @@ TEST(Credibility, OfRunsWithoutBlocksTheLoadOfTheBusiestHostCounts) {
          {{{"cores", 2}, {"load_average", {{"before", {1.0}}, {"during", {during, 0.5}}}}},
           {{"cores", 8}, {"load_average", {{"before", {7.0}}}}}}}};
   };
-  EXPECT_EQ(load_doubt_text(environment(9)), "! doubtful: load 9.0 on 2 cores\n");
-  EXPECT_EQ(load_doubt_text(environment(2)), "");
-  EXPECT_EQ(load_doubt_text(nlohmann::json{}), "") << "not known";
+  EXPECT_EQ(report::load_doubt_text(environment(9)), "! doubtful: load 9.0 on 2 cores\n");
+  EXPECT_EQ(report::load_doubt_text(environment(2)), "");
+  EXPECT_EQ(report::load_doubt_text(nlohmann::json{}), "") << "not known";
 }
 
 TEST(Credibility, RanksThatComputeAreALoadOfTheirOwn) {

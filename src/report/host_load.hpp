@@ -4,7 +4,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace longhaul::harness {
+namespace longhaul::report {
 
 /// Load of the host of a run that had most for its cores.
 struct HostLoad {
@@ -20,4 +20,4 @@ struct HostLoad {
 /// nothing is known. For runs without blocks.
 [[nodiscard]] std::string load_doubt_text(const nlohmann::json& environment);
 
-}  // namespace longhaul::harness
+}  // namespace longhaul::report

@@ -1,11 +1,11 @@
-#include "harness/environment/host_load.hpp"
+#include "report/host_load.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace longhaul::harness {
+namespace longhaul::report {
 namespace {
 
 using Json = nlohmann::json;
@@ -46,4 +46,4 @@ std::string load_doubt_text(const Json& environment) {
   return fmt::format("! doubtful: {}\n", load_text(host));
 }
 
-}  // namespace longhaul::harness
+}  // namespace longhaul::report
