@@ -7,7 +7,7 @@ file(CREATE_LINK ${CMAKE_SOURCE_DIR}/src/api ${api_include_root}/api SYMBOLIC)
 add_library(longhaul_api SHARED ${CMAKE_SOURCE_DIR}/src/api/longhaul.cpp)
 target_include_directories(longhaul_api PUBLIC $<BUILD_INTERFACE:${api_include_root}>
                                                $<INSTALL_INTERFACE:include>)
-target_link_libraries(longhaul_api PRIVATE $<BUILD_INTERFACE:longhaul_planner>
+target_link_libraries(longhaul_api PRIVATE $<BUILD_INTERFACE:longhaul_cli>
                                            $<BUILD_INTERFACE:longhaul_flags>)
 target_compile_features(longhaul_api PUBLIC cxx_std_17)
 set_target_properties(longhaul_api PROPERTIES OUTPUT_NAME longhaul EXPORT_NAME longhaul

@@ -1,8 +1,12 @@
 #include "api/longhaul.hpp"
 
+#include <algorithm>
+#include <sstream>
+
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/version.hpp"
+#include "cli/longhaul.hpp"
 #include "plan/rows.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "planner/choose_schedules.hpp"
@@ -211,6 +215,22 @@ Prediction simulate(const Schedule& schedule, const Scenario& scenario, Comm com
     const longhaul::Scenario& on = scenario.data().scenario;
     return prediction_of(fitted(schedule.data().schedule, on), on, comm);
   });
+}
+
+std::vector<std::string> commands() { return cli::command_names(); }
+
+Answer ask(const std::vector<std::string>& command) {
+  std::vector<std::string> words = command;
+  if (std::find(words.begin(), words.end(), "--json") == words.end()) words.emplace_back("--json");
+  std::ostringstream out, err;
+  const int code = cli::run_longhaul(words, out, err);
+  if (code == static_cast<int>(ExitCode::fine)) return {out.str(), true};
+  if (code == static_cast<int>(ExitCode::answer_is_no)) return {out.str(), false};
+  constexpr std::string_view kPrefix = "longhaul: ";
+  std::string why = err.str();
+  if (why.starts_with(kPrefix)) why.erase(0, kPrefix.size());
+  while (why.ends_with('\n')) why.pop_back();
+  throw Error{why};
 }
 
 }  // namespace longhaul::api

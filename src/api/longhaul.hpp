@@ -1,8 +1,9 @@
 #pragma once
 
 // The library's interface for other programs: make, read, check and simulate pipeline schedules.
-// It needs no other header than the standard library's, and stays as it is within a minor version.
-// Build with find_package(longhaul) and target longhaul::longhaul (docs/install.md).
+// It needs no other header than the standard library's, and stays as it is within a major version:
+// names may come, none goes. Build with find_package(longhaul) and target longhaul::longhaul
+// (docs/install.md).
 
 #include <cstdint>
 #include <memory>
@@ -149,5 +150,20 @@ struct LONGHAUL_API Prediction {
 /// reason other than memory.
 [[nodiscard]] LONGHAUL_API Prediction simulate(const Schedule& schedule, const Scenario& scenario,
                                                Comm comm = Comm::decoupled);
+
+/// Names of the commands of the tool `longhaul`, each of which ask() takes: "advise", "trace
+/// summary", ...
+[[nodiscard]] LONGHAUL_API std::vector<std::string> commands();
+
+/// The answer of a command.
+struct LONGHAUL_API Answer {
+  std::string json;  ///< the document that `longhaul COMMAND ... --json` prints (docs/cli.md)
+  bool yes = true;   ///< false: the command ends with exit code 1 (a check that failed)
+};
+
+/// What a command of the tool answers: ask({"advise", "sites.toml", "--search-moves", "2000"}), its
+/// words one by one, without --json. Throws Error where the tool ends with exit code 2 or 3. A
+/// command that reads HDF5 files forks, as the tool does. One at a time searches on SIGINT.
+[[nodiscard]] LONGHAUL_API Answer ask(const std::vector<std::string>& command);
 
 }  // namespace longhaul::api

@@ -86,6 +86,12 @@ std::optional<std::string> why_invalid(const longhaul::api::Schedule& schedule,
                   : longhaul::api::why_invalid(schedule);
 }
 
+/// The answer as text, and whether it is yes.
+std::pair<std::string, bool> ask(const std::vector<std::string>& command) {
+  longhaul::api::Answer answer = longhaul::api::ask(command);
+  return {std::move(answer.json), answer.yes};
+}
+
 }  // namespace
 
 PYBIND11_MODULE(longhaul_native, module) {
@@ -97,6 +103,10 @@ PYBIND11_MODULE(longhaul_native, module) {
   bind_scenario(module);
   bind_schedule(module);
   bind_prediction(module);
+  module.def("commands", &longhaul::api::commands, "Names of the tool's commands.");
+  module.def(
+      "ask", &ask, py::arg("command"), py::call_guard<py::gil_scoped_release>(),
+      "What a command answers: JSON, and whether the answer is yes. longhaul.tool calls it.");
   module.def("version", &longhaul::api::version);
   module.def("schedule_names", &longhaul::api::schedule_names, "Names that make_schedule() takes.");
   module.def(

@@ -200,5 +200,24 @@ TEST(Api, MakesEverySchedule) {
   EXPECT_GE(made, 15);
 }
 
+/// As the tool answers, and in its words.
+TEST(Api, AsksTheToolsCommands) {
+  EXPECT_THAT(commands(),
+              ::testing::IsSupersetOf({"advise", "bubbles", "collective", "plan", "predict",
+                                       "prefill", "profile needed", "tune"}));
+  const std::string scenario = testing::in_checkout("benchmarks/scenarios/m70-2dc.toml");
+  const Answer answer = ask({"simulate", scenario, "--schedule", "1f1b"});
+  EXPECT_TRUE(answer.yes);
+  const Scenario loaded = Scenario::load(scenario);
+  const auto makespan = simulate(make_schedule("1f1b", loaded), loaded).makespan_ns;
+  EXPECT_THAT(answer.json, HasSubstr("\"makespan_ns\": " + std::to_string(makespan)));
+  EXPECT_FALSE(ask({"check", scenario, "--set", "memory.capacity=1GiB"}).yes);
+  EXPECT_THAT(error_of([] { (void)ask({"simulat"}); }), HasSubstr("Did you mean \"simulate\"?"));
+  EXPECT_THAT(error_of([&] {
+                (void)ask({"simulate", scenario, "--schedule", "1f1c"});
+              }),
+              ::testing::StartsWith("There is no schedule"));
+}
+
 }  // namespace
 }  // namespace longhaul::api

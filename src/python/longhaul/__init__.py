@@ -5,9 +5,11 @@ and simulates schedules, where the module longhaul_native was built (docs/instal
     scenario = longhaul.Scenario.load("benchmarks/scenarios/m70-2dc.toml")
     schedule = longhaul.make_schedule("zb-h1", scenario)
     print(longhaul.simulate(schedule, scenario).makespan_ns)
+
+Every command of the tool is a function of longhaul.tool.
 """
 
-NATIVE = ("Comm", "Error", "Prediction", "Row", "Scenario", "Schedule", "make_schedule",
+NATIVE = ("Comm", "Error", "Prediction", "Row", "Scenario", "Schedule", "ask", "commands", "make_schedule",
           "schedule_names", "simulate", "version", "why_invalid")
 
 
