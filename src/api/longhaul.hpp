@@ -20,7 +20,7 @@
 
 namespace longhaul::api {
 
-/// Version of the library: "0.1.0".
+/// Version of the library: "1.0.0".
 [[nodiscard]] LONGHAUL_API std::string version();
 
 /// The exception of every function here. what() reads "what (why). What to do.", preceded by

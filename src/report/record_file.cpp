@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/version.hpp"
+#include "trace/file/trace_file.hpp"
 #include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::report {
@@ -31,6 +32,13 @@ std::string quoted(const std::string& word) {
 }
 
 }  // namespace
+
+std::string formats_text() {
+  return fmt::format(
+      "formats 1.0: command line, scenario, schedule 1, record {}, trace {} (reads {} to {})\n",
+      kRecordSchemaVersion, trace::kTraceSchemaVersion, trace::kOldestTraceSchema,
+      trace::kTraceSchemaVersion);
+}
 
 nlohmann::ordered_json record_header(const RecordHeader& header) {
   nlohmann::ordered_json record;

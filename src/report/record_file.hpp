@@ -24,6 +24,9 @@ struct RecordHeader {
 /// git_commit, command_line.
 [[nodiscard]] nlohmann::ordered_json record_header(const RecordHeader& header = {});
 
+/// The versions of what is promised to stay readable (docs/formats.md), for people: a line.
+[[nodiscard]] std::string formats_text();
+
 /// Pretty-printed, with a line end.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& json);
 

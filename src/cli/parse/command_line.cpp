@@ -103,6 +103,8 @@ Request Parser::parse(std::span<const std::string> typed) {
     if (auto text = tool_.parse(arguments)) {
       if (!typed.empty() && typed.front() == "help") (void)chosen();  // of a command that is there
       request.text = std::move(*text);
+      if (std::ranges::equal(typed, std::vector<std::string>{"version"}))
+        request.text += report::formats_text();
       return request;
     }
   } catch (const ArgumentError& error) {
@@ -120,8 +122,6 @@ Request Parser::parse(std::span<const std::string> typed) {
   return request;
 }
 
-Request read_command_line(std::span<const std::string> arguments) {
-  Options options;
 std::vector<std::string> Parser::command_names() const {
   std::vector<std::string> names;
   for (const auto& [command, entry] : entries_)
@@ -130,6 +130,8 @@ std::vector<std::string> Parser::command_names() const {
   return names;
 }
 
+Request read_command_line(std::span<const std::string> arguments) {
+  Options options;
   Parser parser{options};
   Request request = parser.parse(arguments);
   options.command_line = report::shell_text("longhaul", arguments);
