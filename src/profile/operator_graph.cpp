@@ -32,7 +32,7 @@ public:
     PartGraph part;
     part.forward = {moved("embedding", 6 * values())};
     part.backward = {moved("embedding", 10 * values())};
-    if (row_.tensor > 1) part.all_reduces_forward = 1;
+    add_end_sum(part.all_reduces_forward, part.all_reduces_backward);
     return part;
   }
 
@@ -46,11 +46,20 @@ public:
                      product("head", tokens(), row_.hidden, own),
                      product("head_weights", own, row_.hidden, tokens()),
                      moved("head_norm", 8 * values() / norm_share())};
-    if (row_.tensor > 1) part.all_reduces_backward = 1;
+    add_end_sum(part.all_reduces_backward, part.all_reduces_forward);
+    // Maxima, sums of exponentials and targets' logits, over the ranks that divide the vocabulary.
+    if (row_.tensor > 1) part.loss_reduces = 3;
     return part;
   }
 
 private:
+  /// What the ranks that divide the vocabulary sum in one pass of an end; with sequence parallelism
+  /// it is scattered there and gathered in the other.
+  void add_end_sum(double& own, double& other) const {
+    if (row_.tensor == 1) return;
+    own = row_.sequence_parallel ? 0.5 : 1;
+    other = 1 - own;
+  }
   [[nodiscard]] double tokens() const { return row_.tokens(); }
   [[nodiscard]] double values() const { return tokens() * row_.hidden; }
   [[nodiscard]] double norm_share() const { return row_.sequence_parallel ? row_.tensor : 1; }
@@ -211,6 +220,7 @@ RowGraph row_graph(const TrainingRow& row, const Machine& machine, Extrapolation
   graph.layer = builder.layer();
   graph.head = builder.head();
   graph.tensor_bytes = kHalf * row.tokens() * row.hidden;
+  graph.loss_bytes = 4 * row.tokens();
   graph.message_bytes = graph.tensor_bytes / row.tensor;
   graph.basis = TimeBasis::measured;
   for (const PartGraph* part : {&graph.embedding, &graph.layer, &graph.head}) {

@@ -37,10 +37,11 @@ struct GraphOperator {
 
 /// The operators of one part of the model, each pass in order, with the tensor-parallel collectives
 /// that block between them. An all-reduce counts once; with sequence parallelism it is an
-/// all-gather and a reduce-scatter of as many bytes.
+/// all-gather and a reduce-scatter of as many bytes, each of which counts half.
 struct PartGraph {
   std::vector<GraphOperator> forward, recompute, backward;
-  int all_reduces_forward = 0, all_reduces_recompute = 0, all_reduces_backward = 0;
+  double all_reduces_forward = 0, all_reduces_recompute = 0, all_reduces_backward = 0;
+  int loss_reduces = 0;  ///< of RowGraph::loss_bytes, forward
 };
 
 /// Ranks that communicate: how many, whether inside a node, and how many such groups share a node's
@@ -64,6 +65,7 @@ struct RowGraph {
   const Machine* machine = nullptr;
   PartGraph embedding, layer, head;
   double tensor_bytes = 0;   ///< of a tensor-parallel all-reduce
+  double loss_bytes = 0;     ///< a number of each token, in single precision
   double message_bytes = 0;  ///< that a rank sends over a stage's border, of its tensor share
   TimeBasis basis = TimeBasis::interpolated;  ///< the worst of all operators
   double beyond = 1;                          ///< the largest of all operators

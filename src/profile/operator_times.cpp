@@ -52,11 +52,14 @@ double message_ns(const RowGraph& graph, int stage, const ParameterValues& value
 }
 
 PartTimes part_times(const PartGraph& part, const RowGraph& graph, const ParameterValues& values) {
-  const double all_reduce =
-      all_reduce_ns(graph.tensor_bytes, tensor_group(graph.row, *graph.machine),
-                    Parameter::alpha_tensor, *graph.machine, values);
+  const auto reduced = [&](double bytes) {
+    return all_reduce_ns(bytes, tensor_group(graph.row, *graph.machine), Parameter::alpha_tensor,
+                         *graph.machine, values);
+  };
+  const double all_reduce = reduced(graph.tensor_bytes);
   PartTimes times;
   times.forward = {sum_ns(part.forward, graph, values), part.all_reduces_forward * all_reduce};
+  if (part.loss_reduces > 0) times.forward.tensor += part.loss_reduces * reduced(graph.loss_bytes);
   times.backward = {sum_ns(part.recompute, graph, values) + sum_ns(part.backward, graph, values),
                     (part.all_reduces_recompute + part.all_reduces_backward) * all_reduce};
   return times;

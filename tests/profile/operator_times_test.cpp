@@ -74,6 +74,30 @@ TEST(OperatorTimes, BackwardIsTwiceAForwardAndRecomputationAForward) {
   EXPECT_LT(some.layer.backward.compute, full.layer.backward.compute);
 }
 
+// Of 4096 tokens and 2 bytes of 4096 values each; of a loss 4 bytes of each token, three times.
+TEST(OperatorTimes, EndsOfTensorRanksSumWhatTheyCutTheVocabularyFor) {
+  Machine machine = machine_with(100);
+  machine.parameters[Parameter::alpha_tensor] = 1;
+  TrainingRow row = row_of(16, 1, 1);  // two nodes: 15/8 of the bytes at 100 bytes a ns
+  const double whole = 4096 * 4096 * 2 * 15 / 8 / 100.0, loss = 3 * 4096 * 4 * 15 / 8 / 100.0;
+  const auto times = [&] {
+    return graph_times(row_graph(row, machine, Extrapolation::allowed), machine.parameters);
+  };
+  GraphTimes ends = times();
+  EXPECT_NEAR(ends.embedding.forward.tensor, whole, 1e-3);
+  EXPECT_EQ(ends.embedding.backward.tensor, 0);
+  EXPECT_NEAR(ends.head.forward.tensor, loss, 1e-3);
+  EXPECT_NEAR(ends.head.backward.tensor, whole, 1e-3);
+  row.sequence_parallel = true;  // scattered in one pass, gathered in the other
+  ends = times();
+  EXPECT_NEAR(ends.embedding.forward.tensor, whole / 2, 1e-3);
+  EXPECT_NEAR(ends.embedding.backward.tensor, whole / 2, 1e-3);
+  EXPECT_NEAR(ends.head.forward.tensor, loss + whole / 2, 1e-3);
+  EXPECT_NEAR(ends.head.backward.tensor, whole / 2, 1e-3);
+  row = row_of(1, 1, 1);
+  EXPECT_EQ(times().head.forward.tensor, 0);
+}
+
 TEST(OperatorTimes, FasterOperatorsAndLinksNeverTakeLonger) {
   const Machine& machine = machine_named("selene");
   const RowGraph graph = row_graph(row_of(4, 4, 2), machine);

@@ -245,6 +245,17 @@ class RealRuns(unittest.TestCase):
         self.assertEqual([row["shape"] for row in summed], ["bytes=64 ranks=2 nodes=1"])
         self.assertAlmostEqual(real_runs.beside_each_other(self.directory), 0.6931, places=4)
 
+    def test_tensor_ranks_hold_both_ends_whole(self):
+        def row(part, operator, median, shape="cut"):
+            return {"part": part, "block": "F", "operator": operator, "shape": shape,
+                    "median_ns": median}
+        cut = [row("layer", "gemm", 5), row("layer", "all_reduce", 9), row("head", "gemm", 20),
+               row("head", "all_reduce", 9)]
+        alone = [row("layer", "gemm", 10, "whole"), row("head", "gemm", 40, "whole")]
+        made = real_runs.with_whole_ends(cut, alone)
+        self.assertEqual([each["median_ns"] for each in made], [5, 9, 40, 0])
+        self.assertEqual({each["shape"] for each in made}, {"cut"})
+
     def test_rows_have_an_interval_by_the_laws_errors_and_a_wrong_run_is_refused(self):
         one = real_runs.configurations(1)[0]
         answer = {"operators": [

@@ -13,7 +13,7 @@ import os
 import random
 import shlex
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -179,10 +179,7 @@ def merged_profile(directory):
                         "shape": shape, "type": "f32", "calls": 1,
                         "median_ns": row["median_ns"]})
     path = directory / "profile.csv"
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
-        writer.writerows(rows.values())
+    write_operators(path, rows.values())
     return path
 
 
@@ -205,17 +202,43 @@ def write_scenario(directory, one, profile):
     operators and what the scenario is predicted to take."""
     bare = directory / f"{one.name}.bare.toml"
     bare.write_text(one.scenario(""), encoding="utf-8")
+    more = ("--extrapolate",) if one.tensor > 1 else ()  # sums of a loss: a number of each token
+    answer = needed_of(bare, profile, *more)
     own = directory / f"{one.name}.csv"
-    own.unlink(missing_ok=True)
-    needed = [tools.binary("longhaul"), "profile", "needed", bare, "--profile", profile]
-    tools.run([*needed, "--out", own])
-    answer = json.loads(tools.run([*needed, "--json"]))
+    if one.tensor > 1:
+        alone = directory / f"{one.name}.one.toml"
+        alone.write_text(replace(one, tensor=1).scenario(""), encoding="utf-8")
+        answer["operators"] = with_whole_ends(answer["operators"],
+                                              needed_of(alone, profile)["operators"])
+    write_operators(own, answer["operators"])
     whole = directory / f"{one.name}.toml"
     whole.write_text(one.scenario(own.name), encoding="utf-8")
     simulated = json.loads(tools.run([tools.binary("longhaul"), "simulate", whole, "--schedule",
                                       one.schedule, *overlap_of(one), "--json"]))
     answer["predicted_ns"] = simulated["schedules"][0]["makespan_ns"]
     (directory / f"{one.name}.json").write_text(json.dumps(answer), encoding="utf-8")
+
+
+def needed_of(scenario, profile, *more):
+    """What `longhaul profile needed` says of it, with the times of the profile's laws."""
+    return json.loads(tools.run([tools.binary("longhaul"), "profile", "needed", scenario, "--profile",
+                                 profile, *more, "--json"]))
+
+
+def with_whole_ends(operators, alone):
+    """Of tensor ranks with real layers, which hold embedding and head whole: these take what one
+    rank's do (`alone`), without collectives."""
+    times = {(row["part"], row["block"], row["operator"]): row["median_ns"] for row in alone}
+    return [row if row["part"] == "layer" else
+            {**row, "median_ns": times.get((row["part"], row["block"], row["operator"]), 0)}
+            for row in operators]
+
+
+def write_operators(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def left_out_errors(profile):
