@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "base/suggest.hpp"
+#include "base/unit_text.hpp"
 #include "scenario/text/config_node.hpp"
 #include "scenario/text/csv_lines.hpp"
 
@@ -114,6 +115,24 @@ std::string precision_of(const CsvLine& line, const Columns& columns) {
   return word;
 }
 
+std::optional<Bytes> bucket_of(const CsvLine& line, const Columns& columns,
+                               const TrainingRow& row) {
+  if (!columns.has("bucket")) return std::nullopt;
+  const std::string_view word = columns.text(line, "bucket");
+  if (word.empty() || word == "none") return std::nullopt;
+  Bytes bucket;
+  try {
+    bucket = parse_bytes(word);
+  } catch (const Error& error) {
+    line.refuse("bucket: {}", error.what());
+  }
+  if (bucket < Bytes{1}) line.refuse("bucket is {} (it holds nothing). Write none.", word);
+  if (row.sharding != ShardingKind::none && row.sharding != ShardingKind::zero1)
+    line.refuse("bucket goes with sharding none and zero1 ({} sums layer by layer). Leave it out.",
+                to_string(row.sharding));
+  return bucket;
+}
+
 TrainingRow read_row(const CsvLine& line, const Columns& columns) {
   TrainingRow row;
   row.row = columns.text(line, "row");
@@ -145,6 +164,7 @@ TrainingRow read_row(const CsvLine& line, const Columns& columns) {
     line.refuse("sequence_parallel is \"{}\". Write yes or no.", scenario::shown(parallel));
   row.sequence_parallel = parallel == "yes";
   row.precision = precision_of(line, columns);
+  row.bucket = bucket_of(line, columns, row);
   row.measured = measured_of(line, columns);
   check_layout(line, row);
   return row;

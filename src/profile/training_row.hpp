@@ -46,6 +46,9 @@ struct TrainingRow {
   bool sequence_parallel = false;
   AttentionKind attention = AttentionKind::plain;
   std::string precision = "fp16";
+  /// Gradients that replicas sum together as soon as their layers have them (figure 5a); nullopt:
+  /// all of a stage's at the end (5b).
+  std::optional<Bytes> bucket{};
   std::optional<Duration> measured{};  ///< `iteration_ms`; no prediction reads it
 
   /// M, of each pipeline and iteration.

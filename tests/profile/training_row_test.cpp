@@ -51,6 +51,24 @@ TEST(TrainingRow, NeedsNoMeasuredTimeAndLeavesOtherColumnsAlone) {
   EXPECT_FALSE(read_training_rows(csv, "rows.csv").front().measured);
 }
 
+TEST(TrainingRow, MayHaveABucket) {
+  const auto read = [](const std::string& bucket, const std::string& sharding) {
+    std::string header = kHeader, line = kLine;
+    header.insert(0, "bucket,");
+    line.insert(0, bucket + ",");
+    line.replace(line.find(",full,none"), 10, ",full," + sharding);
+    return header + line;
+  };
+  const auto bucket_of = [](const std::string& csv) {
+    return read_training_rows(csv, "rows.csv").front().bucket;
+  };
+  EXPECT_FALSE(bucket_of(kHeader + kLine));
+  EXPECT_FALSE(bucket_of(read("none", "zero1")));
+  EXPECT_EQ(bucket_of(read("25MiB", "zero1")), 25_MiB);
+  EXPECT_THAT(refusal(read("25 apples", "none")), HasSubstr("rows.csv:2: bucket: "));
+  EXPECT_THAT(refusal(read("25MiB", "zero2")), HasSubstr("zero2 sums layer by layer"));
+}
+
 TEST(TrainingRow, NamesTheLineOfWhatIsWrong) {
   std::string missing = kHeader + kLine;
   missing.replace(missing.find("hidden"), 6, "hiden!");

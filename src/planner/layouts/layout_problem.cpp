@@ -111,6 +111,7 @@ LayoutProblem layout_problem(const Scenario& scenario, const profile::Machine& m
   LayoutProblem problem;
   problem.model = row_of_model(*scenario.model, machine.name, global_batch_of(scenario));
   problem.model.sequence_parallel = scenario.parallel.sharding.sequence_parallel;
+  problem.model.bucket = scenario.parallel.sharding.bucket;
   problem.machine = &machine;
   problem.values = values_of(machine, calibration);
   if (const auto found = calibration.find(machine.name); found != calibration.end())

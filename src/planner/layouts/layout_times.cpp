@@ -181,6 +181,18 @@ private:
            2 * (count - 1) * latency;
   }
 
+  /// Buckets leave beside the last B, of the device's first chunk; of a backward that is split, at
+  /// the end.
+  [[nodiscard]] Slot reduction_of(int device, double weights) const {
+    if (splits_backward(layout_.order)) return {.kind = SlotKind::reduce, .weights = weights};
+    const bool has_head = at(device) + 1 == layers_.size();
+    return {.kind = SlotKind::reduce,
+            .layers = double(layers_[at(device)]),
+            .embedding = device == 0,
+            .head = has_head,
+            .weights = weights};
+  }
+
   void add_ends() {
     const int count = layout_.pipeline;
     std::vector<Slot> slots;
@@ -192,7 +204,7 @@ private:
       const bool embeds = device == 0 || device == last;
       const double weights = layer_weights_of_gpu(row_, of_device[at(device)]) +
                              (embeds ? embedding_weights_of_gpu(row_) : 0);
-      slots.push_back({.kind = SlotKind::reduce, .weights = weights});
+      slots.push_back(reduction_of(device, weights));
       slots.push_back({.kind = SlotKind::step, .weights = weights});
     }
     slots.push_back({.kind = SlotKind::tied, .weights = embedding_weights_of_gpu(row_)});

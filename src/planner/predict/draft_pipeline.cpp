@@ -131,10 +131,15 @@ private:
     for (const DeviceId device : schedule_.device_ids()) {
       const std::size_t rank = index(device);
       const Handle last = at_block(schedule_.row(ReplicaId{0}, device).back());
-      before[rank] = made_.add_collective(
-          collective_[rank],
-          made_.add_slot({.kind = SlotKind::reduce, .weights = weights_of(device)}),
-          CollectiveKind::all_reduce);
+      const int chunk = number(schedule_.row(ReplicaId{0}, device).back().chunk);
+      before[rank] =
+          made_.add_collective(collective_[rank],
+                               made_.add_slot({.kind = SlotKind::reduce,
+                                               .layers = double(layers_of_chunk(row_, chunk)),
+                                               .embedding = chunk == 0,
+                                               .head = chunk + 1 == schedule_.chunks,
+                                               .weights = weights_of(device)}),
+                               CollectiveKind::all_reduce);
       made_.draft.after(before[rank], last);
     }
     if (ties) {

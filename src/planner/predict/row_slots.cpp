@@ -60,7 +60,7 @@ public:
                       accumulation(slot));
       case SlotKind::message: return {.pipeline = message_ns(graph_, slot.stage, values_)};
       case SlotKind::latency: return {.pipeline = values_[Parameter::message_time]};
-      case SlotKind::reduce: return {.data = reduced(slot.weights)};
+      case SlotKind::reduce: return {.data = row_.bucket ? exposed(slot) : reduced(slot.weights)};
       case SlotKind::tied: return {.data = tied(slot.weights)};
       case SlotKind::gather: return {.data = gathered(slot.weights)};
       case SlotKind::scatter: return {.data = scattered(slot.weights)};
@@ -96,6 +96,29 @@ private:
   [[nodiscard]] double reduced(double weights) const {
     return all_reduce_ns(kHalf * weights, data_group(row_, machine_), Parameter::alpha_data,
                          machine_, values_);
+  }
+
+  /// What of the sums of a slot's gradients lies after its block, whose layers hand theirs over one
+  /// after the other, the last one first: a bucket leaves with the layer that fills it, after the
+  /// one before (figure 5a). A layer is computed again right before its backward. With zero1 a
+  /// half of each sum, the gather of the weights, follows the step.
+  [[nodiscard]] double exposed(const Slot& slot) const {
+    const double hidden_share = row_.sharding == ShardingKind::zero1 ? 0.5 : 1;
+    const double layer = layer_weights_of_gpu(row_, 1), table = embedding_weights_of_gpu(row_);
+    const double of_block = slot.layers * layer + (slot.embedding || slot.head ? table : 0);
+    double now = 0, free = 0, waiting = std::max(0.0, slot.weights - of_block);
+    const auto add = [&](double time, double weights, bool is_last) {
+      now += time;
+      waiting += weights;
+      if (kHalf * waiting < static_cast<double>(row_.bucket->count()) && !is_last) return;
+      free = std::max(free, now) + hidden_share * reduced(waiting);
+      waiting = 0;
+    };
+    if (slot.head) add(parts_.head.backward.total(), slot.embedding ? 0 : table, false);
+    for (int i = 0; i < static_cast<int>(slot.layers); ++i)
+      add(parts_.layer.backward.total(), layer, false);
+    add(slot.embedding ? parts_.embedding.backward.total() : 0, slot.embedding ? table : 0, true);
+    return std::max(0.0, free - now) + (1 - hidden_share) * reduced(slot.weights);
   }
 
   [[nodiscard]] double gathered(double weights) const {

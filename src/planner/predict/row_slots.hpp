@@ -17,10 +17,12 @@ namespace longhaul::planner {
   X(reduce, "reduce") X(tied, "tied") X(step, "step") X(gather, "gather") X(scatter, "scatter")
 LONGHAUL_LISTED_ENUM(SlotKind, LONGHAUL_SLOT_KINDS);
 
-/// Ops of one row that take the same time: those of a chunk's forward, say.
+/// Ops of one row that take the same time: those of a chunk's forward, say. Of a reduction `layers`
+/// and ends are those of the backward block before it, beside which buckets are summed: its time is
+/// what lies after that block. Without layers and ends all does.
 struct Slot {
   SlotKind kind = SlotKind::forward;
-  double layers = 0;       ///< of forward and backward
+  double layers = 0;       ///< of forward and backward; of reduce: see below
   bool embedding = false;  ///< the embedding is of it
   bool head = false;
   int stage = 0;

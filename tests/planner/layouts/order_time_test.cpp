@@ -146,8 +146,9 @@ TEST(OrderTimer, AgreesWithPredict) {
   ends_apart.pipeline = 8;
   ends_apart.chunks = 2;
   ends_apart.order = LayoutOrder::interleaved;
-  for (int i = 0; i < 60; ++i) {
-    const Layout layout = i == 0 ? ends_apart : random_layout(random, problem);
+  for (int i = 0; i < 120; ++i) {
+    if (i == 60) problem.model.bucket = 25_MiB;
+    const Layout layout = i % 60 == 0 ? ends_apart : random_layout(random, problem);
     if (splits_backward(layout.order)) continue;
     const auto predicted =
         predict({row_of(problem, layout)}, {}, {profile::Extrapolation::allowed}).front();
@@ -172,7 +173,7 @@ TEST(LeastMakespan, IsNotAboveTheMakespan) {
 }
 
 TEST(OrderTimer, PlaysABlockOnce) {
-  const LayoutProblem problem = test::layout_problem();
+  LayoutProblem problem = test::layout_problem();
   Layout layout;
   layout.pipeline = 4;
   layout.micro_batch = 2;

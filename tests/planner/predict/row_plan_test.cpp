@@ -1,5 +1,7 @@
 #include "planner/predict/row_plan.hpp"
 
+#include <cmath>
+#include <optional>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -183,6 +185,58 @@ TEST(RowPlan, GathersHideBesideComputationUnlessTheNetworkIsSlow) {
 }
 
 // NCCL's blocks take a share of the GPU from what computes meanwhile: by hand, 0.2 of it.
+// Figure 5 of vTrain: four layers of B = 100 in buckets of two, each of which takes 150: the sums
+// end at 550, 150 after the block; without buckets they take 300 after it.
+TEST(RowSlots, BucketsOfGradientsLeaveAsSoonAsTheirLayersHaveThem) {
+  TrainingRow row = training_row(1, 16, 1, 2);
+  row.layers = 4;
+  row.vocabulary = 1;  // the ends count for next to nothing, but for the embedding's time
+  double embedding = 0;
+  const auto ends = [&](std::optional<Bytes> bucket) {
+    row.bucket = bucket;
+    const RowGraph graph = profile::row_graph(row, selene(), profile::Extrapolation::allowed);
+    ParameterValues values = selene().parameters;
+    const profile::GraphTimes times = graph_times(graph, values);
+    const double layer = times.layer.backward.total();
+    embedding = 100 * times.embedding.backward.total() / layer;
+    const double sum = profile::all_reduce_ns(2 * 2 * row.layer_weights(), {16, false, 1},
+                                              Parameter::alpha_data, selene(), values);
+    values[Parameter::alpha_data] *= sum / (1.5 * layer);
+    RowPlan plan{graph};
+    for (std::size_t slot = 0; slot < plan.slots().size(); ++slot)
+      if (plan.slots()[slot].kind == SlotKind::reduce)
+        return 100 * plan.times(values)[slot].data / layer;
+    return 0.0;
+  };
+  const Bytes of_two{std::llround(2 * 2 * row.layer_weights())};
+  EXPECT_NEAR(ends(std::nullopt), 300, 0.1);
+  EXPECT_NEAR(ends(of_two), 150 - embedding, 0.1);
+  EXPECT_NEAR(ends(Bytes{1}), 75 - embedding, 0.1);  // each layer by itself
+  EXPECT_NEAR(ends(1_GiB), 300, 0.1);                // one bucket
+  EXPECT_LT(embedding, 2);
+  row.sharding = ShardingKind::zero1;  // a half is the gather of the weights after the step
+  EXPECT_NEAR(ends(of_two), 75 - embedding + 150, 0.1);
+}
+
+TEST(RowPlan, BucketsNeverTakeLongerBetweenNodes) {
+  std::mt19937 random{5};
+  for (int instance = 0; instance < 40; ++instance) {
+    const int stages = 1 << random() % 3;
+    TrainingRow row =
+        training_row(1 << random() % 3, 16, stages, stages * static_cast<int>(1 + random() % 3));
+    row.layers = static_cast<int>(8 + random() % 9);
+    if (stages > 1 && random() % 2 == 0) {
+      row.schedule = RowSchedule::interleaved;
+      row.chunks = 2;
+    }
+    if (random() % 2 == 0) row.recompute = RecomputeKind::full;
+    const Duration whole = plan_of(row).run(selene().parameters).iteration;
+    row.bucket = Bytes{std::int64_t{1} << (20 + random() % 10)};
+    const Duration parted = plan_of(row).run(selene().parameters).iteration;
+    EXPECT_LE(parted, whole + Duration{16}) << "instance " << instance;  // rounding
+  }
+}
+
 TEST(RowSlots, CollectivesSlowTheBlockBesideThemWhileTheyLast) {
   profile::Machine machine = selene();
   machine.gpu.collective_share = 0.2;
