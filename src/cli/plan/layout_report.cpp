@@ -7,6 +7,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/plan/layout_plan.hpp"
+#include "cli/predict/parameters_json.hpp"
 #include "report/record.hpp"
 #include "scenario/model_operators.hpp"
 
@@ -51,6 +52,7 @@ Table plan_table(bool with_run, bool with_sites) {
                                      {"iteration"},
                                      {"from", Align::right, 2},
                                      {"to", Align::right, 2},
+                                     {"leave nodes", Align::left, 3},
                                      {"util."},
                                      {"memory", Align::right, 1}};
   if (with_run) columns.insert(columns.end(), {{"days"}, {"$"}});
@@ -117,6 +119,7 @@ ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
           {"days", null_or(cost.days)},
           {"dollars_per_hour", cost.dollars_per_hour},
           {"dollars", null_or(cost.dollars)},
+          {"rings", rings_json(planner::row_of(problem, layout), *problem.machine)},
           {"memory_bytes", plan.memory.count()},
           {"fits", plan.memory <= problem.memory.value_or(problem.machine->memory)}};
 }
@@ -198,6 +201,7 @@ std::string layout_text(const LayoutReport& report, TableWidth width) {
         longhaul::to_text(plan.iteration),
         longhaul::to_text(plan.low),
         longhaul::to_text(plan.high),
+        rings_text(planner::row_of(problem, layout), *problem.machine),
         fmt::format("{:.2f}%", 100 * utilisation_of(problem, plan)),
         longhaul::to_text(plan.memory)};
     if (with_run) {

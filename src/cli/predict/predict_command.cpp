@@ -59,6 +59,7 @@ ordered_json row_json(const TrainingRow& row, const RowPrediction& prediction) {
           {"fits", prediction.fits},
           {"basis", profile::to_string(prediction.basis)},
           {"beyond", prediction.beyond},
+          {"rings", rings_json(row, profile::machine_named(row.machine))},
           {"products_as", row.precision == "fp8" ? "bf16" : row.precision}};
 }
 
@@ -73,6 +74,7 @@ std::string text_of(const std::vector<TrainingRow>& rows,
                {"to"},
                {"memory"},
                {"fits", Align::left},
+               {"leave nodes", Align::left, 4},
                {"products", Align::left, 3}}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const TrainingRow& row = rows[i];
@@ -81,6 +83,7 @@ std::string text_of(const std::vector<TrainingRow>& rows,
                    fmt::format("{},{},{}", row.tensor, row.data, row.pipeline),
                    to_text(prediction.iteration), to_text(prediction.low), to_text(prediction.high),
                    to_text(prediction.memory), prediction.fits ? "yes" : "no",
+                   rings_text(row, profile::machine_named(row.machine)),
                    profile::to_string(prediction.basis)});
   }
   std::string text = table.text(width);

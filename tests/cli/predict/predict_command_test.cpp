@@ -40,6 +40,17 @@ TEST(PredictCommand, PredictsPublishedRunsFromTablesAlone) {
   EXPECT_TRUE(json.contains("seconds"));
 }
 
+// (8, 8, 35) on nodes of 8: tensor ranks stay inside, the 8 rings of replicas of a node leave it.
+TEST(PredictCommand, ShowsWhichRingsLeaveNodes) {
+  const auto rings = longhaul_run({"predict", kPublished, "--json"}).json()["rows"][0]["rings"];
+  EXPECT_FALSE(rings["tensor"]["leaves_node"]);
+  EXPECT_TRUE(rings["data"]["leaves_node"]);
+  EXPECT_EQ(rings["data"]["stride"], 8);
+  EXPECT_EQ(rings["data"]["share_node"], 8);
+  EXPECT_EQ(rings["pipeline"]["leave_node"], 34);
+  EXPECT_THAT(longhaul_run({"predict", kPublished, "--wide"}).out, HasSubstr("d, p"));
+}
+
 // Of one GPU, of shapes whose operators take fractions of a nanosecond.
 TEST(PredictCommand, PartsOfOneGpuAreItsOwnWorkAlone) {
   const TempDir directory;
