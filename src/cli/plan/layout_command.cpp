@@ -16,6 +16,7 @@
 #include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
 #include "scenario/text/search_section.hpp"
+#include "schedule/csv/csv.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -112,6 +113,10 @@ void emit_plans(const std::string& directory, const LayoutProblem& problem,
     report::write_new_file(
         std::filesystem::path{directory} / (name + ".toml"),
         [&](std::ostream& out) { out << planner::scenario_text(problem, search.plans[i], name); });
+    if (search.plans[i].layout.order != planner::LayoutOrder::best) continue;
+    report::write_new_file(
+        std::filesystem::path{directory} / (name + ".csv"),
+        [&](std::ostream& out) { out << schedule::write_csv(*search.plans[i].schedule); });
   }
 }
 

@@ -44,6 +44,14 @@ std::vector<Enum> choices(const char* option, const std::string& text) {
   return values;
 }
 
+/// Those that no one needs to look for.
+std::string usual_orders() {
+  std::vector<std::string_view> names;
+  for (const LayoutOrder order : every<LayoutOrder>())
+    if (!knows_links(order)) names.push_back(to_string(order));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 std::string listed(const std::vector<int>& counts) {
   return fmt::format("{}", fmt::join(counts, ","));
 }
@@ -173,9 +181,7 @@ LayoutSpace layout_space(const LayoutTexts& texts, const LayoutProblem& problem)
       counts("--pipeline", "pipeline", listed(planner::divisors(problem.model.layers)));
   space.micro_batch = counts("--micro-batch", "micro_batch", "1,2,4,8,16");
   space.chunks = counts("--chunks", "chunks", "2");
-  space.orders = choices<LayoutOrder>(
-      "--schedule",
-      texts.get("schedule", fmt::format("{}", fmt::join(every_name<LayoutOrder>(), ","))));
+  space.orders = choices<LayoutOrder>("--schedule", texts.get("schedule", usual_orders()));
   space.recompute =
       choices<RecomputeKind>("--recompute", texts.get("recompute", "none,full,selective"));
   space.sharding =

@@ -121,9 +121,11 @@ private:
     line("# (t, d, p) = ({}, {}, {}), micro-batch {}, {}, recomputation {}, sharding {}.",
          layout_.tensor, layout_.data, layout_.pipeline, layout_.micro_batch,
          to_string(layout_.order), to_string(layout_.recompute), to_string(layout_.sharding));
+    const std::string schedule =
+        layout_.order == LayoutOrder::best ? name + ".csv" : to_string(layout_.order);
     if (emitted_.all)
       line("# longhaul simulate FILE --schedule {}: iteration {} ns. Times are predicted.",
-           to_string(layout_.order), plan_.iteration.count());
+           schedule, plan_.iteration.count());
     else
       line("# What its ranks repeat: one of each tensor group; replicas: {}.",
            is_of_sites() ? "one of each site" : fmt::format("{}, the others alike", replicas()));
@@ -216,7 +218,7 @@ private:
   }
 
   void add_memory() {
-    const double flight = in_flight(layout_, times_.microbatches);
+    const double flight = in_flight(problem_, layout_);
     const profile::RowMemory memory = profile::memory_of(row_, flight);
     const int usual = std::min(layout_.pipeline, times_.microbatches);
     line("[memory]");
@@ -232,7 +234,7 @@ private:
 
   /// Activations of a stage that the capacity has room for, at most those of all microbatches.
   [[nodiscard]] double most_in_flight() const {
-    const double own = in_flight(layout_, times_.microbatches);
+    const double own = in_flight(problem_, layout_);
     if (!problem_.memory) return times_.microbatches;
     const profile::RowMemory memory = profile::memory_of(row_, 1);
     const double room = static_cast<double>(problem_.memory->count()) - memory.weights -

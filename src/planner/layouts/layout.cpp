@@ -1,6 +1,7 @@
 #include "planner/layouts/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/index.hpp"
 #include "profile/row_memory.hpp"
@@ -36,6 +37,17 @@ std::string_view why_no_order(const Layout& layout, int microbatches) {
   if (has_chunks && microbatches % layout.pipeline != 0) return "microbatches of interleaved-1f1b";
   return {};
 }
+
+double least_in_flight(const Layout& layout, int microbatches) {
+  if (layout.order == LayoutOrder::zb_h2)
+    return std::min<double>(2.0 * layout.pipeline - 1, microbatches);
+  const RowSchedule schedule =
+      layout.order == LayoutOrder::gpipe ? RowSchedule::gpipe : row_schedule(layout);
+  return profile::in_flight(schedule, layout.pipeline, layout.chunks, microbatches);
+}
+
+/// Of an activation: what a budget in millionths and whole bytes may be above its number.
+constexpr double kOfRounding = 1e-3;
 
 }  // namespace
 
@@ -94,17 +106,21 @@ std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layou
   return why_no_order(layout, model.global_batch / static_cast<int>(unit));
 }
 
-double in_flight(const Layout& layout, int microbatches) {
-  if (layout.order == LayoutOrder::zb_h2)
-    return std::min<double>(2.0 * layout.pipeline - 1, microbatches);
-  const RowSchedule schedule =
-      layout.order == LayoutOrder::gpipe ? RowSchedule::gpipe : row_schedule(layout);
-  return profile::in_flight(schedule, layout.pipeline, layout.chunks, microbatches);
-}
-
 Bytes memory_of(const LayoutProblem& problem, const Layout& layout) {
   const TrainingRow row = row_of(problem, layout);
-  return profile::memory_of(row, in_flight(layout, row.microbatches())).total();
+  return profile::memory_of(row, least_in_flight(layout, row.microbatches())).total();
+}
+
+double in_flight(const LayoutProblem& problem, const Layout& layout) {
+  const TrainingRow row = row_of(problem, layout);
+  const int all = row.microbatches();
+  const double least = least_in_flight(layout, all);
+  if (!knows_links(layout.order)) return least;
+  if (!problem.memory) return all;
+  const profile::RowMemory one = profile::memory_of(row, 1);
+  const double others = static_cast<double>(one.total().count()) - one.activations;
+  const double room = static_cast<double>(problem.memory->count()) - others;
+  return std::clamp(std::floor(room / one.activations - kOfRounding), least, double(all));
 }
 
 }  // namespace longhaul::planner

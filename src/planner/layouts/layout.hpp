@@ -18,17 +18,32 @@
 
 namespace longhaul::planner {
 
-/// The static orders that a layout may have, in the order in which ties are decided.
+/// The orders that a layout may have, in the order in which ties are decided: static ones, then
+/// those that are made for the times and links of the layout (AwareOrder).
 #define LONGHAUL_LAYOUT_ORDERS(X)    \
   X(gpipe, "gpipe")                  \
   X(one_f_one_b, "1f1b")             \
   X(interleaved, "interleaved-1f1b") \
-  X(zb_h1, "zb-h1") X(zb_h2, "zb-h2") X(zbv, "zbv")
+  X(zb_h1, "zb-h1")                  \
+  X(zb_h2, "zb-h2")                  \
+  X(zbv, "zbv")                      \
+  X(cross_ud, "cross-ud") X(cross_wave, "cross-wave") X(atlas, "atlas") X(best, "best")
 LONGHAUL_LISTED_ENUM(LayoutOrder, LONGHAUL_LAYOUT_ORDERS);
 
-/// Is the backward pass of the order split into D and W?
+[[nodiscard]] constexpr bool knows_links(LayoutOrder order) {
+  return order >= LayoutOrder::cross_ud;
+}
+/// Two chunks a device, there and back.
+[[nodiscard]] constexpr bool is_wave(LayoutOrder order) {
+  return order == LayoutOrder::zbv || order == LayoutOrder::cross_wave;
+}
+/// May the backward pass of the order be split into D and W?
 [[nodiscard]] constexpr bool splits_backward(LayoutOrder order) {
-  return order == LayoutOrder::zb_h1 || order == LayoutOrder::zb_h2 || order == LayoutOrder::zbv;
+  return order >= LayoutOrder::zb_h1 && order != LayoutOrder::atlas;
+}
+/// May it compute again before the gradient is there?
+[[nodiscard]] constexpr bool recomputes_ahead(LayoutOrder order) {
+  return order >= LayoutOrder::atlas;
 }
 
 /// What lies apart where a layout uses several datacenters.
@@ -104,10 +119,11 @@ struct LayoutProblem {
 /// it can. Memory is asked by fits_memory().
 [[nodiscard]] std::string_view why_no_layout(const LayoutProblem& problem, const Layout& layout);
 
-/// Bytes of the GPU that holds most.
+/// Bytes of the GPU that holds most; of an order that knows the links the least that it needs.
 [[nodiscard]] Bytes memory_of(const LayoutProblem& problem, const Layout& layout);
-/// Activations in flight on it, in activations of its stage.
-[[nodiscard]] double in_flight(const Layout& layout, int microbatches);
+/// Activations that may be in flight on it, in activations of its stage: orders that know the links
+/// have as many as its memory holds, from 1F1B's on and at most all microbatches.
+[[nodiscard]] double in_flight(const LayoutProblem& problem, const Layout& layout);
 
 /// The machine of a scenario that names none: an A100's (`selene`) or, by the peak rate of its
 /// model, an H100's.

@@ -31,6 +31,7 @@ enum class SpreadOf : std::uint8_t { makespan, bound };
 double spread_of(const LayoutProblem& problem, const LayoutPlan& plan, LayoutTimer& timer,
                  OrderTimer& orders, SpreadOf what) {
   (void)timer.graph(plan.layout);
+  if (plan.schedule && !is_plain_order(*plan.schedule)) what = SpreadOf::bound;
   const Duration here = what == SpreadOf::bound ? plan.bound : plan.iteration;
   double variance = kModelSpread * kModelSpread;
   for (const Parameter parameter : every<Parameter>()) {
@@ -38,6 +39,7 @@ double spread_of(const LayoutProblem& problem, const LayoutPlan& plan, LayoutTim
     moved[parameter] *= 1 + kStep;
     const LayoutTimes times = timer.times(plan.layout, &moved);
     const Duration there = what == SpreadOf::bound ? least_makespan(plan.layout, times)
+                           : plan.schedule         ? play_order(*plan.schedule, times)
                                                    : orders.makespan(plan.layout, times);
     const double by = (in_seconds(there) / in_seconds(here) - 1) / kStep;
     const double share = by * profile::facts_of(parameter).spread;

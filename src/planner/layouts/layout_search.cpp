@@ -44,11 +44,12 @@ public:
       std::ranges::stable_sort(candidates_, {}, &LayoutCandidate::cost);
     std::size_t next = 0;
     for (; next < candidates_.size(); ++next) {
-      if (next % kOften == 0 && asks_to_stop() && next >= kOften) break;
+      const bool is_asked = next % kOften == 0 || knows_links(candidates_[next].layout.order);
+      if (is_asked && asks_to_stop() && next >= kOften) break;
       consider(candidates_[next]);
     }
     note_gap(next);
-    found_.blocks = orders_.blocks();
+    found_.blocks = orders_.blocks() + blocks_;
     if (!options_.keeps_all) found_.plans = front_.plans();
     std::ranges::sort(all_, {}, &LayoutPlan::layout);
     if (options_.keeps_all) found_.plans = std::move(all_);
@@ -73,7 +74,7 @@ private:
 
   void add_of_order(Layout layout, LayoutOrder order) {
     layout.order = order;
-    std::vector<int> chunks{order == LayoutOrder::zbv ? 2 : 1};
+    std::vector<int> chunks{is_wave(order) ? 2 : 1};
     if (order == LayoutOrder::interleaved) chunks = space_.chunks;
     for (const int count : chunks)
       for (const RecomputeKind recompute : space_.recompute)
@@ -118,13 +119,29 @@ private:
     ++found_.evaluated;
     LayoutPlan plan;
     plan.layout = candidate.layout;
-    plan.iteration = orders_.makespan(candidate.layout, timer_.times(candidate.layout));
     plan.bound = candidate.bound;
     plan.memory = candidate.memory;
     plan.priced_gpus = candidate.priced_gpus;
+    if (!add_time(plan)) return prune("no order");
     if (options_.longest && plan.iteration > *options_.longest) return;
     front_.add(plan);
     if (options_.keeps_all) all_.push_back(plan);
+  }
+
+  /// Plays the plan's order; false: there is none.
+  [[nodiscard]] bool add_time(LayoutPlan& plan) {
+    const LayoutTimes times = timer_.times(plan.layout);
+    if (!knows_links(plan.layout.order)) {
+      plan.iteration = orders_.makespan(plan.layout, times);
+      return true;
+    }
+    std::optional<AwareOrder> order = make_aware_order(problem_, plan.layout, times);
+    if (!order) return false;
+    for (const std::vector<Block>& row : order->schedule->rows) blocks_ += std::ssize(row);
+    plan.iteration = order->makespan;
+    plan.memory = order->memory;
+    plan.schedule = std::move(order->schedule);
+    return true;
   }
 
   void prune(const char* why) { ++found_.pruned[why]; }
@@ -156,7 +173,8 @@ private:
   LayoutFront front_;
   std::vector<LayoutPlan> all_;
   LayoutSearch found_;
-  bool stopped_ = false;  ///< before every point was looked at
+  std::int64_t blocks_ = 0;  ///< of orders that know the links
+  bool stopped_ = false;     ///< before every point was looked at
 };
 
 int read_count(const char* option, std::string_view word, std::string_view text, int most) {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,7 +31,8 @@ struct LayoutPlan {
   Duration low{}, high{};  ///< 90% of measured iterations lie between: add_intervals()
   Duration bound{};        ///< least_makespan()
   Bytes memory;
-  double priced_gpus = 0;  ///< planner::priced_gpus()
+  double priced_gpus = 0;                      ///< planner::priced_gpus()
+  std::shared_ptr<const Schedule> schedule{};  ///< of an order that knows the links
   [[nodiscard]] double gpu_time() const {
     return static_cast<double>(iteration.count()) * static_cast<double>(layout.gpus());
   }
@@ -70,8 +72,10 @@ struct LayoutSearch {
   std::optional<double> gap_time = 0, gap_cost = 0;
 };
 
-/// Finds the front of the space. Layouts whose bound is beaten in time and cost by one that was
-/// evaluated are left out: the front is the exhaustive one's. Memory is asked first.
+/// Finds the front of the space. Orders that know the links are made for those of each layout that
+/// is evaluated; where none is defined the layout counts as pruned. Layouts whose bound is beaten
+/// in time and cost by one that was evaluated are left out: the front is the exhaustive one's.
+/// Memory is asked first.
 [[nodiscard]] LayoutSearch search_layouts(const LayoutProblem& problem, const LayoutSpace& space,
                                           const LayoutSearchOptions& options = {});
 
@@ -84,7 +88,8 @@ struct LayoutSearch {
 void add_intervals(const LayoutProblem& problem, std::vector<LayoutPlan>& plans);
 
 /// A plan's scenario as TOML text, which every command and bench_pipeline take: its ranks, costs,
-/// links and memory. Under the plan's order it has the plan's makespan, to the nanosecond.
+/// links and memory. Under the plan's order it has the plan's makespan, to the nanosecond; `best`
+/// is read from the plan's schedule, NAME.csv beside it.
 [[nodiscard]] std::string scenario_text(const LayoutProblem& problem, const LayoutPlan& plan,
                                         const std::string& name);
 

@@ -240,8 +240,7 @@ std::vector<int> devices_of_chunks(const Layout& layout) {
   const int p = layout.pipeline;
   std::vector<int> devices(to_size(p * layout.chunks));
   for (int chunk = 0; chunk < p * layout.chunks; ++chunk)
-    devices[at(chunk)] =
-        layout.order == LayoutOrder::zbv ? std::min(chunk, 2 * p - 1 - chunk) : chunk % p;
+    devices[at(chunk)] = is_wave(layout.order) ? std::min(chunk, 2 * p - 1 - chunk) : chunk % p;
   return devices;
 }
 

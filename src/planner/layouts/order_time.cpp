@@ -22,6 +22,7 @@ public:
         times_{times},
         microbatches_{to_size(schedule.microbatches)},
         last_{schedule.chunks - 1},
+        ahead_{schedule.recompute_timing == RecomputeTiming::ahead},
         forward_{forward},
         gradient_{gradient},
         devices_(to_size(schedule.devices)),
@@ -65,7 +66,7 @@ private:
       std::int64_t ready = 0;
       if (block.kind == BlockKind::F)
         ready = forward_[slot];
-      else if (block.kind != BlockKind::W)
+      else if (block.kind != BlockKind::W && !(block.kind == BlockKind::R && ahead_))
         ready = gradient_[slot];
       if (ready == kNotYet) break;
       device.free = std::max(device.free, ready) + ns(times_.chunks[chunk][index(block.kind)]);
@@ -98,6 +99,7 @@ private:
   const LayoutTimes& times_;
   std::size_t microbatches_;
   int last_;
+  bool ahead_;  ///< an R waits for nothing
   std::vector<std::int64_t>& forward_;
   std::vector<std::int64_t>& gradient_;
   std::vector<Device> devices_;
@@ -127,9 +129,26 @@ Duration OrderTimer::makespan(const Layout& layout, const LayoutTimes& times) {
   return Duration{OrderRun{schedule, times, forward_, gradient_}.play()};
 }
 
+bool is_plain_order(const Schedule& schedule) {
+  const auto has_parts = [](const std::vector<Block>& row) {
+    return std::ranges::any_of(row, [](const Block& block) { return block.parts > 1; });
+  };
+  return schedule.copies == 1 && schedule.cell == 1 && schedule.link_orders.empty() &&
+         schedule.replicas_share_rows() && std::ranges::none_of(schedule.rows, has_parts);
+}
+
+Duration play_order(const Schedule& schedule, const LayoutTimes& times) {
+  LONGHAUL_ASSERT(is_plain_order(schedule), "{} has more than an order", schedule.name);
+  std::vector<std::int64_t> forward, gradient;
+  return Duration{OrderRun{schedule, times, forward, gradient}.play()};
+}
+
 Duration least_makespan(const Layout& layout, const LayoutTimes& times) {
-  const bool splits = splits_backward(layout.order);
+  const bool splits = splits_backward(layout.order), ahead = recomputes_ahead(layout.order);
   const BlockKind back = splits ? BlockKind::D : BlockKind::B;
+  const auto time_of = [&](const LayoutTimes::Border& border) {
+    return border.latency + (layout.order == LayoutOrder::atlas ? Duration{} : border.transfer);
+  };
   struct OfDevice {
     Duration head = Duration::max(), way_back = Duration::max();
     Duration work{}, without_weights{};
@@ -141,20 +160,20 @@ Duration least_makespan(const Layout& layout, const LayoutTimes& times) {
     const int number = times.device_of_chunk[chunk];
     if (chunk > 0 && times.device_of_chunk[chunk - 1] != number) {
       const int before = times.device_of_chunk[chunk - 1];
-      const LayoutTimes::Border& border = times.border(before, number);
-      const LayoutTimes::Border& back_border = times.border(number, before);
-      there += border.transfer + border.latency;
-      home += back_border.transfer + back_border.latency;
+      there += time_of(times.border(before, number));
+      home += time_of(times.border(number, before));
     }
     OfDevice& device = devices[at(number)];
     device.head = std::min(device.head, there);
     device.way_back = std::min(device.way_back, home);
-    const Duration gradient = of[index(back)] + of[index(BlockKind::R)];
-    device.without_weights += of[index(BlockKind::F)] + gradient;
-    device.work +=
-        of[index(BlockKind::F)] + gradient + (splits ? of[index(BlockKind::W)] : Duration{});
+    // An order that computes again while it waits does not where a B follows its own F.
+    const bool never_again = ahead && chunk + 1 == times.chunks.size();
+    const Duration again = never_again ? Duration{} : of[index(BlockKind::R)];
+    const Duration whole = of[index(BlockKind::F)] + of[index(back)] + again;  // but for W
+    device.without_weights += whole;
+    device.work += whole + (splits ? of[index(BlockKind::W)] : Duration{});
     there += of[index(BlockKind::F)];
-    home += gradient;
+    home += of[index(back)] + (ahead ? Duration{} : again);
   }
   Duration least = there + home + times.tail(0);  // one microbatch all the way
   for (int number = 0; number < times.devices; ++number) {

@@ -1,3 +1,5 @@
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,6 +108,35 @@ TEST_F(LayoutCommand, EmitsScenariosOfTheSameMakespan) {
     EXPECT_EQ(simulated.json()["schedules"][0]["iteration_ns"], json["plans"][i]["iteration_ns"]);
   }
   EXPECT_EQ(plan({"--emit", plans}).code, 2);  // it exists
+}
+
+// Orders that know the links are made again of the scenario; that of `best` stands beside it.
+TEST_F(LayoutCommand, EmitsOrdersThatKnowTheLinks) {
+  scenario_ =
+      directory_.write("far.toml",
+                       "[model]\npreset = \"gpt-3.6b\"\n[parallel]\nglobal_batch = 16\n[search]\n"
+                       "data = [1, 2]\npipeline = [2, 4]\n[[datacenter]]\nname = \"west\"\n"
+                       "[[datacenter]]\nname = \"east\"\n[[link]]\nbetween = [\"west\", \"east\"]\n"
+                       "latency = \"20ms\"\nbandwidth = \"20Gbps\"\n");
+  const std::string plans = directory_.path("aware");
+  const Outcome found = plan({"--schedule", "cross-ud,cross-wave,atlas,best", "--recompute", "full",
+                              "--sharding", "none", "--keep", "all", "--emit", plans, "--json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  const auto json = found.json()["plans"];
+  std::map<std::string, int> seen;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const std::string order = json[i]["schedule"].get<std::string>();
+    ++seen[order];
+    const std::string own = plans + "/plan-" + std::to_string(i);
+    const Outcome simulated = longhaul_run({"simulate", own + ".toml", "--schedule",
+                                            order == "best" ? own + ".csv" : order, "--json"});
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    EXPECT_EQ(simulated.json()["schedules"][0]["iteration_ns"], json[i]["iteration_ns"]) << order;
+    EXPECT_LT(json[i]["low_ns"], json[i]["iteration_ns"]);
+    EXPECT_TRUE(json[i]["rings"].contains("data"));
+  }
+  EXPECT_GT(seen["best"], 0);
+  EXPECT_GT(seen["cross-ud"] + seen["cross-wave"], 0);
 }
 
 TEST_F(LayoutCommand, PrintsATable) {

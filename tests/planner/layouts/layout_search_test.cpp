@@ -24,8 +24,7 @@ LayoutSpace random_space(Random& random) {
   space.pipeline = some_of<int>(random, {1, 2, 3, 4, 8});
   space.micro_batch = some_of<int>(random, {1, 2, 4});
   space.chunks = some_of<int>(random, {2, 4});
-  const auto orders = every<LayoutOrder>();
-  space.orders = some_of<LayoutOrder>(random, {orders.begin(), orders.end()});
+  space.orders = some_of(random, test::orders_that(false));
   const auto recompute = every<RecomputeKind>();
   space.recompute = some_of<RecomputeKind>(random, {recompute.begin(), recompute.end()});
   space.sharding = some_of<profile::ShardingKind>(
@@ -66,6 +65,64 @@ TEST(SearchLayouts, FindsWhatEveryLayoutEvaluatedGives) {
     pruned += bounded.feasible - bounded.evaluated;
   }
   EXPECT_GT(pruned, 1000);
+}
+
+// Orders that know the links, beside static ones, on small spaces.
+TEST(SearchLayouts, FindsWhatEveryOrderThatKnowsItsLinksGives) {
+  Random random{18};
+  std::int64_t pruned = 0, aware = 0;
+  for (int i = 0; i < 60; ++i) {
+    LayoutProblem problem = i % 3 == 2 ? test::layout_problem(12) : test::two_sites(12);
+    if (random.uniform() < 0.5) problem.memory = Bytes{random.between(8, 40) * 1'000'000'000};
+    LayoutSpace space = random_space(random);
+    space.pipeline = some_of<int>(random, {1, 2, 3, 4});
+    space.micro_batch = {1, 2};
+    space.orders = some_of(random, test::orders_that(true));
+    for (const LayoutOrder order : some_of(random, test::orders_that(false)))
+      space.orders.push_back(order);
+    LayoutSearchOptions options;
+    const LayoutSearch bounded = search_layouts(problem, space, options);
+    options.exhaustive = true;
+    const LayoutSearch all = search_layouts(problem, space, options);
+    ASSERT_EQ(told(bounded), told(all)) << "space " << i;
+    pruned += all.evaluated - bounded.evaluated;
+    for (const LayoutPlan& plan : all.plans) {
+      if (!knows_links(plan.layout.order)) continue;
+      ++aware;
+      ASSERT_TRUE(plan.schedule);
+      ASSERT_LE(plan.bound, plan.iteration);
+      ASSERT_TRUE(!problem.memory || plan.memory <= *problem.memory);
+    }
+  }
+  EXPECT_GT(pruned, 300);
+  EXPECT_GT(aware, 30);
+}
+
+// Two stages 10 ms apart (25 ms on the way back): 1F1B waits for each gradient, the greedy sends
+// more microbatches ahead.
+TEST(SearchLayouts, TakesTheGreedyOverTwoDatacenters) {
+  LayoutProblem problem = test::two_sites(16);
+  problem.placings = {{{0, 1}, SiteSplit::stages}};
+  LayoutSpace space;
+  space.pipeline = {2};
+  space.tensor = {8};
+  space.orders = test::orders_that(false);
+  LayoutSearchOptions options;
+  options.exhaustive = options.keeps_all = true;
+  const LayoutSearch without = search_layouts(problem, space, options);
+  space.orders.push_back(LayoutOrder::cross_ud);
+  const LayoutSearch with = search_layouts(problem, space, options);
+  std::map<LayoutOrder, Duration> times;
+  for (const LayoutPlan& plan : with.plans) times[plan.layout.order] = plan.iteration;
+  ASSERT_EQ(times.size(), without.plans.size() + 1);
+  for (const LayoutPlan& plan : without.plans)
+    EXPECT_LT(times.at(LayoutOrder::cross_ud), plan.iteration) << to_string(plan.layout.order);
+  EXPECT_LT(double(times.at(LayoutOrder::cross_ud).count()),
+            0.9 * double(times.at(LayoutOrder::one_f_one_b).count()));
+  options = {};
+  const LayoutSearch best = search_layouts(problem, space, options);
+  ASSERT_EQ(best.plans.size(), 1U);
+  EXPECT_EQ(best.plans.front().layout.order, LayoutOrder::cross_ud);
 }
 
 /// A cheaper site far away: what is cheapest lies there, what is fastest does not.
@@ -149,8 +206,7 @@ TEST(SearchLayouts, HasAPlanWhenStoppedWhileItLooks) {
   space.data = {1, 2, 4, 8};
   space.pipeline = {1, 2, 4, 8};
   space.micro_batch = {1, 2, 4, 8};
-  const auto orders = every<LayoutOrder>();
-  space.orders = {orders.begin(), orders.end()};
+  space.orders = test::orders_that(false);
   const auto recompute = every<RecomputeKind>();
   space.recompute = {recompute.begin(), recompute.end()};
   space.tensor = {1, 2, 4, 8};

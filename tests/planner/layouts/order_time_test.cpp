@@ -1,14 +1,19 @@
 #include "planner/layouts/order_time.hpp"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "plan/lowering/lower.hpp"
 #include "planner/layouts/layout_search.hpp"
 #include "planner/layouts/problems.hpp"
 #include "planner/predict/predict.hpp"
+#include "planner/search/makespan.hpp"
 #include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
 #include "schedule/generators/generate.hpp"
 #include "schedule/memory.hpp"
+#include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::planner {
@@ -94,6 +99,46 @@ TEST(RepresentativeText, HasReplicasThatShareTheWan) {
   EXPECT_EQ(part.parallel.cell, 4);
 }
 
+/// `best` is read from its file, the others are made of the scenario.
+Schedule schedule_of(const LayoutPlan& plan, const Scenario& scenario) {
+  if (plan.layout.order != LayoutOrder::best)
+    return schedule::generate(to_string(plan.layout.order), scenario);
+  Schedule read = schedule::read_csv(schedule::write_csv(*plan.schedule), "plan.csv", "best");
+  read.replicas = scenario.parallel.replicas;
+  return read;
+}
+
+TEST(AwareOrder, IsThatOfTheEmittedScenarioAndFits) {
+  Random random{4};
+  std::map<LayoutOrder, int> made;
+  for (LayoutProblem problem : {test::layout_problem(16), test::two_sites(16)}) {
+    for (int i = 0; i < 60; ++i) {
+      LayoutPlan plan;
+      plan.layout = random_layout(random, problem, test::orders_that(true));
+      problem.memory = Bytes{random.between(10, 60) * 1'000'000'000};
+      if (memory_of(problem, plan.layout) > *problem.memory) continue;
+      LayoutTimer timer{problem};
+      ASSERT_NE(timer.graph(plan.layout), nullptr);
+      const LayoutTimes times = timer.times(plan.layout);
+      const auto order = make_aware_order(problem, plan.layout, times);
+      if (!order) continue;
+      ++made[plan.layout.order];
+      plan.schedule = order->schedule;
+      plan.iteration = order->makespan;
+      const Scenario scenario = emitted(problem, plan);
+      const Schedule schedule = schedule_of(plan, scenario);
+      ASSERT_FALSE(schedule::first_violation(schedule, scenario));
+      ASSERT_EQ(order->makespan, makespan_of(schedule, scenario))
+          << scenario_text(problem, plan, "differs");
+      ASSERT_LE(least_makespan(plan.layout, times), order->makespan)
+          << scenario_text(problem, plan, "below") << schedule::write_csv(schedule);
+      ASSERT_LE(order->memory, *problem.memory);
+    }
+  }
+  for (const LayoutOrder order : test::orders_that(true))
+    EXPECT_GT(made[order], 5) << to_string(order);
+}
+
 TEST(ScenarioText, IsTomlWhateverTheModelsName) {
   LayoutProblem problem = test::layout_problem();
   problem.model.model = "a \"large\"\n\\model";
@@ -140,7 +185,7 @@ TEST(OrderTimer, TakesTheWayBackOfALink) {
 
 TEST(OrderTimer, AgreesWithPredict) {
   Random random{3};
-  const LayoutProblem problem = test::layout_problem();
+  LayoutProblem problem = test::layout_problem();
   Layout ends_apart;  // stages 0 and 1 share a node, the ends do not
   ends_apart.tensor = 2;
   ends_apart.pipeline = 8;
@@ -173,7 +218,7 @@ TEST(LeastMakespan, IsNotAboveTheMakespan) {
 }
 
 TEST(OrderTimer, PlaysABlockOnce) {
-  LayoutProblem problem = test::layout_problem();
+  const LayoutProblem problem = test::layout_problem();
   Layout layout;
   layout.pipeline = 4;
   layout.micro_batch = 2;

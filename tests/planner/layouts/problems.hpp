@@ -45,19 +45,28 @@ std::vector<Value> some_of(Random& random, const std::vector<Value>& values) {
   return some;
 }
 
+/// Orders that know the links of their layout, or those that do not.
+inline std::vector<planner::LayoutOrder> orders_that(bool know_links) {
+  std::vector<planner::LayoutOrder> orders;
+  for (const planner::LayoutOrder order : every<planner::LayoutOrder>())
+    if (knows_links(order) == know_links) orders.push_back(order);
+  return orders;
+}
+
 /// One that can be run.
-inline planner::Layout random_layout(Random& random, const planner::LayoutProblem& problem) {
+inline planner::Layout random_layout(
+    Random& random, const planner::LayoutProblem& problem,
+    const std::vector<planner::LayoutOrder>& orders = orders_that(false)) {
   for (;;) {
     planner::Layout layout;
     layout.tensor = one_of<int>(random, {1, 2, 4, 8});
     layout.data = one_of<int>(random, {1, 2, 4});
     layout.pipeline = one_of<int>(random, {1, 2, 3, 4, 8});
     layout.micro_batch = one_of<int>(random, {1, 2, 4});
-    layout.order =
-        static_cast<planner::LayoutOrder>(random.between(0, kCountOf<planner::LayoutOrder> - 1));
+    layout.order = one_of(random, orders);
     if (layout.order == planner::LayoutOrder::interleaved)
       layout.chunks = static_cast<int>(random.between(1, 2));
-    if (layout.order == planner::LayoutOrder::zbv) layout.chunks = 2;
+    if (is_wave(layout.order)) layout.chunks = 2;
     layout.recompute = static_cast<RecomputeKind>(random.between(0, 2));
     layout.sharding = one_of<profile::ShardingKind>(
         random, {profile::ShardingKind::none, profile::ShardingKind::zero1});
