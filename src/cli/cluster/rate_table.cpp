@@ -86,7 +86,8 @@ public:
       const std::size_t before = table.size();
       const planner::LayoutProblem problem =
           problem_of(preset_of(line, workload.first), workload.second);
-      const LayoutTexts texts{space_, "1f1b", {}};
+      // Over links between sites the greedy that knows them beside the usual order.
+      const LayoutTexts texts{space_, place_.scenario ? "1f1b,cross-ud" : "1f1b", {}};
       const auto add = [&](int gpus, double rate, const std::string& where) {
         table += fmt::format("{},{},{},{}{}\n", workload.first, workload.second, gpus, rate, where);
       };

@@ -117,9 +117,9 @@ TEST_F(ClusterCommand, MakesRatesOverSitesByPlans) {
   const Outcome found = longhaul_run({"cluster", jobs, "--gpus", sites, "--policy", "fifo",
                                       "--plans", "best", "--rates-out", table});
   ASSERT_EQ(found.code, 0) << found.err;
-  const Outcome plan =
-      longhaul_run({"plan", sites, "--search", "parallel", "--gpus", "16", "--machine",
-                    "vtrain-a100-512", "--schedule", "1f1b", "--sharding", "none", "--json"});
+  const Outcome plan = longhaul_run({"plan", sites, "--search", "parallel", "--gpus", "16",
+                                     "--machine", "vtrain-a100-512", "--schedule", "1f1b,cross-ud",
+                                     "--sharding", "none", "--json"});
   ASSERT_EQ(plan.code, 0) << plan.err;
   const auto json = plan.json();
   const auto& fastest = json["plans"][json["best"]["time"].get<std::size_t>()];
