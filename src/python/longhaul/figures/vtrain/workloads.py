@@ -2,9 +2,9 @@
 columns `cluster` and `submit_s` of microsoft/elasticflow-traces), and who gets GPUs when.
 
 What the paper leaves open is set here: N consecutive arrivals of one cluster, rescaled to a window
-of 400 hours (its "400 hours of wall clock training time"); models of table II with equal chances;
-iterations so that a job takes 4 to 40 hours on 128 GPUs by the baseline, evenly in the logarithm;
-that time is the `duration` of a deadline, arrival + lambda x duration, lambda even in 0.5 to 1.5."""
+of 400 hours (its "400 hours of wall clock training time"; --window); models of table II with equal
+chances; iterations so that a job takes 4 to 40 hours (--hours) on 128 GPUs by the baseline, evenly
+in the logarithm; that time is the `duration` of a deadline, arrival + lambda x duration, lambda even in 0.5 to 1.5."""
 
 import csv
 import json
@@ -19,14 +19,25 @@ from longhaul.running import tools
 
 MODELS = (("18.4b", 1024), ("39.1b", 1536), ("81.2b", 1792))
 GPUS, UNIT = 1024, 128
-WINDOW_S = 400 * 3600
+WINDOW_HOURS = 400
 HOURS = (4, 40)
 TABLES = ("baseline", "best")
 
 
 def add_arguments(parser):
     parser.add_argument("--trace", help="arrivals (.csv): columns cluster and submit_s")
+    parser.add_argument("--window", type=positive, default=WINDOW_HOURS,
+                        help=f"hours that the arrivals span (default: {WINDOW_HOURS})")
+    parser.add_argument("--hours", type=positive, nargs=2, default=HOURS, metavar=("LOW", "HIGH"),
+                        help="of a job on 128 GPUs by the baseline (default: 4 40)")
     parser.add_argument("--simulate", action="store_true", help="always so")
+
+
+def positive(text):
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(text)
+    return value
 
 
 def submission(path, number, text):
@@ -106,24 +117,24 @@ def write(path, rows):
         writer.writerows(rows)
 
 
-def draw_jobs(trace, tables, count, seed, together=False):
-    """Rows of a list of jobs."""
+def draw_jobs(trace, tables, count, seed, together=False, window=WINDOW_HOURS, hours=HOURS):
+    """Rows of a list of jobs; `window` in hours."""
     chance = random.Random(seed)
     clusters = [name for name, times in trace.items() if len(times) >= count]
     if not clusters:
         raise Failure(f"vtrain: no cluster of the trace has {count} arrivals. Name a longer one.")
     times = trace[chance.choice(clusters)]
     first = chance.randrange(len(times) - count + 1)
-    window = times[first:first + count]
-    span = max(window[-1] - window[0], 1)
+    taken = times[first:first + count]
+    span = max(taken[-1] - taken[0], 1)
+    low, high = map(math.log, sorted(hours))
     rows = []
-    for number, time in enumerate(window):
-        submit = 0 if together else (time - window[0]) / span * WINDOW_S
+    for number, time in enumerate(taken):
+        submit = 0 if together else (time - taken[0]) / span * window * 3600
         model, batch = chance.choice(MODELS)
-        low, high = map(math.log, HOURS)
-        hours = math.exp(chance.uniform(low, high))
+        length = math.exp(chance.uniform(low, high))
         rate = tables.rates["baseline"][model][UNIT]
-        iterations = max(1, round(hours * 3600 * rate))
+        iterations = max(1, round(length * 3600 * rate))
         deadline = submit + chance.uniform(0.5, 1.5) * iterations / rate
         rows.append((f"job-{number}", f"{submit:.3f}", model, batch, iterations,
                      f"{deadline:.3f}"))
@@ -133,19 +144,22 @@ def draw_jobs(trace, tables, count, seed, together=False):
 def played(options, counts, seeds, *settings, together=False):
     """A row for each trace and kind of plans, and the tables."""
     trace = arrivals(options.trace)
-    rows = []
+    rows, seconds = [], 0.0
     with tempfile.TemporaryDirectory() as directory:
         tables = Tables(directory)
         for count in counts:
             for seed in seeds:
                 jobs = Path(directory) / f"{count}-{seed}.csv"
-                write(jobs, draw_jobs(trace, tables, count, seed, together))
+                write(jobs, draw_jobs(trace, tables, count, seed, together, options.window,
+                                      options.hours))
                 for how in TABLES:
                     answer = tables.play(jobs, how, *settings)
+                    seconds += answer["seconds"]
                     rows.append({"jobs": count, "seed": seed, "plans": how,
                                  "deadline_ratio": answer["deadline_ratio"],
                                  "mean_jct_s": answer["mean_jct_s"],
                                  "makespan_s": answer["makespan_s"],
                                  "bound_deadlines": answer["bound"]["deadlines"],
                                  "bound_makespan_s": answer["bound"]["makespan_s"]})
+        tools.say(f"{len(rows)} traces and tables played in {seconds:.2f} s")
         return rows, tables
