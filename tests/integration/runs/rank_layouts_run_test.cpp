@@ -1,6 +1,7 @@
 // Ranks that are more than (replica, stage): tensor ranks, groups that share weights, services, and
 // replicas that differ, on ranks.
 #include <set>
+#include <tuple>
 
 #include "integration/runs/bench_pipeline_fixture.hpp"
 
@@ -54,6 +55,63 @@ TEST_F(RankLayoutRuns, ReplicasThatDifferShareWeightsBesideAService) {
   EXPECT_EQ(ranks, (std::set{0, 1, 2, 3})) << "the service has nothing to do";
   EXPECT_EQ(forwards, (std::map<int, int>{{0, 4}, {1, 2}}));
   EXPECT_EQ(gathers, 2 * 2 * 2) << "of each stage a gather and a scatter, a message each way";
+}
+
+// What `plan --search parallel --emit` writes runs: of four ranks, in each of the ways that it
+// keeps, with the time that follows the last backward, sums of replicas included, as a step.
+TEST_F(RankLayoutRuns, PlansOfASearchRunAsTheyAreWritten) {
+  write_scenario(
+      "[model]\nlayers = 6\nhidden = 512\nintermediate = 2048\nheads = 8\nvocabulary = 512\n"
+      "sequence_length = 128\nmicrobatch_size = 1\n[parallel]\nglobal_batch = 8\n"
+      "[[datacenter]]\nname = \"west\"\n[[datacenter]]\nname = \"east\"\n"
+      "[[link]]\nbetween = [\"west\", \"east\"]\nlatency = \"2ms\"\nbandwidth = \"8Gbps\"\n");
+  const std::string plans = out() + "-plans";
+  program_ = {LONGHAUL_BINARY, "plan"};
+  ASSERT_EQ(run(0, {scenario().string(),
+                    "--search",
+                    "parallel",
+                    "--gpus",
+                    "4",
+                    "--tensor",
+                    "1,2",
+                    "--data",
+                    "1,2",
+                    "--pipeline",
+                    "2,4",
+                    "--micro-batch",
+                    "1",
+                    "--extrapolate",
+                    "--schedule",
+                    "1f1b,cross-ud,best",
+                    "--recompute",
+                    "none",
+                    "--sharding",
+                    "none",
+                    "--keep",
+                    "all",
+                    "--exhaustive",
+                    "--emit",
+                    plans,
+                    "--json"}),
+            0)
+      << output();
+  const auto found = nlohmann::json::parse(output())["plans"];
+  std::set<std::tuple<int, int, int, std::string>> done;  // once for all placements
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& plan = found[i];
+    const std::string order = plan["schedule"], own = plans + "/plan-" + std::to_string(i);
+    if (!done.emplace(plan["tensor"], plan["data"], plan["pipeline"], order).second) continue;
+    out_ = "run-" + std::to_string(i);
+    program_ = {LONGHAUL_BENCH_PIPELINE, own + ".toml"};
+    ASSERT_EQ(run(4, {"--schedule", order == "best" ? own + ".csv" : order, "--iterations", "2",
+                      "--warmup", "0", "--out", out()}),
+              0)
+        << output();
+    const auto schedule = schedules()[0];
+    EXPECT_EQ(schedule["check"], "ok") << order;
+    EXPECT_EQ(schedule["predicted_ns"], plan["iteration_ns"]) << order;
+  }
+  EXPECT_EQ(done.size(), 3U * 3U);
 }
 
 }  // namespace
