@@ -1,6 +1,7 @@
 """vTrain table III: the compute-optimal model of 3,360 A100 and 30 days."""
 
 import json
+import math
 
 import pandas as pd
 
@@ -50,12 +51,14 @@ def draw(options):
         answer = sized(batch)
         for place, model in enumerate(answer["models"]):
             plan = model["plan"] or {}
+            memory = plan.get("memory_bytes", math.nan)
             rows.append({
                 "global_batch": batch, "hidden": model["hidden"], "layers": model["layers"],
                 "parameters": model["parameters"] / 1e9, "tokens": model["tokens"] / 1e9,
                 "layout": f"({plan.get('tensor')}, {plan.get('data')}, {plan.get('pipeline')})",
                 "micro_batch": plan.get("micro_batch"), "utilisation": model["utilisation"],
-                "days": model["days"], "best": place == answer["best"],
+                "days": model["days"], "memory_gib": memory / 2**30, "fits_40gb": memory <= 40e9,
+                "fits_80gb": memory <= 80e9, "best": place == answer["best"],
                 "paper_days": PAPER_DAYS[model["hidden"], model["layers"]]})
     table = pd.DataFrame(rows)
     return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
