@@ -12,9 +12,6 @@ namespace {
 using planner::AdvisedLayout;
 using planner::LayoutProblem;
 
-/// The static orders: what knows of delays is an idea of its own.
-constexpr const char* kStaticOrders = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv";
-
 std::string layout_words(const LayoutProblem& problem, const planner::Layout& layout) {
   std::string words = fmt::format("({}, {}, {}), b {}", layout.tensor, layout.data, layout.pipeline,
                                   layout.micro_batch);
@@ -83,8 +80,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
       planner::layout_problem(scenario, profile::machine_named(machine),
                               layout_calibration(texts.get("calibration", "none")));
   set_limits(texts, options.layout, problem);
-  const planner::LayoutSpace space = layout_space(
-      LayoutTexts{options.layout, texts.get("schedule", kStaticOrders), searched.texts}, problem);
+  const planner::LayoutSpace space = layout_space(texts, problem);
   require_few_points(problem, space);
   planner::LayoutAdviceOptions layouts;
   if (!options.advise.objective.empty())

@@ -51,6 +51,8 @@ public:
   LayoutAdviser(const LayoutProblem& problem, const LayoutSpace& space,
                 const LayoutAdviceOptions& options)
       : problem_{problem}, space_{space}, options_{options}, begin_{now()} {
+    std::erase_if(space_.orders, knows_links);  // an idea of its own
+    if (space_.orders.empty()) space_.orders = {LayoutOrder::one_f_one_b};
     if (std::ranges::count_if(problem.sites,
                               [](const LayoutSite& site) { return site.gpus != 0; }) == 1)
       pool_.refuse(Idea::sites, "there is one datacenter");
@@ -307,7 +309,7 @@ private:
   }
 
   const LayoutProblem& problem_;
-  const LayoutSpace& space_;
+  LayoutSpace space_;
   const LayoutAdviceOptions& options_;
   TimePoint begin_;
   IdeaPool pool_;

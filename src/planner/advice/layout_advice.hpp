@@ -37,7 +37,7 @@ struct LayoutAdvice {
 /// layout of the space, without those of which a bound says that they are no better, the best few
 /// of each combination of ideas are searched further. A plan without the idea `layout` follows
 /// rule_of_thumb(), one without `sites` uses all datacenters. Never worse than search_layouts() on
-/// the space. Refused where no layout fits.
+/// the space's static orders. Refused where no layout fits.
 [[nodiscard]] Result<LayoutAdvice> advise_layouts(const LayoutProblem& problem,
                                                   const LayoutSpace& space,
                                                   const LayoutAdviceOptions& options = {});

@@ -54,8 +54,8 @@ TEST_F(ResumeTest, GoesOnBehindTheLastFinishedIterationOfEachSchedule) {
   const auto finished = rows_of(trace::merge_run(out()), 0, 2);
   ASSERT_EQ(run(4, two_ + Words{"--resume"}), 0) << output();
   EXPECT_THAT(output(), HasSubstr("resumed at "));
-  EXPECT_THAT(files(), ElementsAre("input.json", "record.json", "report.html", "trace.h5",
-                                   "unfinished-1"));
+  EXPECT_THAT(files(),
+              ElementsAre("input.json", "record.json", "report.html", "trace.h5", "unfinished-1"));
   for (const auto& kept : std::filesystem::directory_iterator{out() + "/unfinished-1"})
     EXPECT_THAT(kept.path().filename().string(), ::testing::StartsWith("report."))
         << "what the first part ended with is kept, and nothing else was half-written";
