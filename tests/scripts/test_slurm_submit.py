@@ -109,6 +109,33 @@ class Submit(SlurmTest):
             str(ROOT / "slurm" / "train.sbatch"),
             str(ROOT / "benchmarks" / "scenarios" / "train-2dc.toml"), "--methods", "none,stella"])
 
+    def prefill(self, *words, says="exit 3", **named):
+        program = self.directory / "bin" / "bench_prefill"
+        program.write_text(f"#!/bin/bash\n{says}\n")
+        program.chmod(0o755)
+        return self.submit("--nodes", "2", "prefill", "bubbletea", "--requests", "r.csv", *words,
+                           **named)
+
+    def test_prefill_on_the_ranks_that_the_program_names(self):
+        says = "echo 'longhaul: scenario bubbletea needs 14 ranks (12 that train, 2 that serve), but 1 " \
+               "are running. Start it.' >&2; exit 2"
+        self.assertEqual(self.prefill(says=says)[0], 0)
+        self.assertEqual(self.handed(), [
+            "--parsable", "--nodes=2", "--ntasks=14", "--ntasks-per-node=7",
+            str(ROOT / "slurm" / "prefill.sbatch"),
+            str(ROOT / "benchmarks" / "scenarios" / "bubbletea.toml"), "--requests", "r.csv"])
+        code, said, _ = self.prefill("--pairs", "3", says=says, DRY_RUN="1")
+        self.assertEqual(code, 0)
+        self.assertRegex(said, r"-n 14 \S+/bench_prefill \S+bubbletea.toml --requests r.csv --pairs 3 "
+                               r"--out \S+/runs/prefill-JOB")
+
+    def test_prefill_where_the_program_cannot_be_asked_or_refuses(self):
+        self.assertEqual(self.prefill()[0], 0)  # 12 that train, a controller, three datacenters
+        self.assertIn("--ntasks=16", self.handed())
+        code, _, said = self.prefill(says="echo 'longhaul: --pairs: too many.' >&2; exit 2")
+        self.assertEqual(code, 2)
+        self.assertIn("bench_prefill refuses these options: --pairs: too many.", said)
+
     def test_gpus_as_a_generic_resource(self):
         self.submit("pipeline", "m70-2dc",
                     site="LONGHAUL_GPUS_PER_NODE=2\nLONGHAUL_GPU_OPTION=gres\n")

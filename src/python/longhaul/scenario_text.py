@@ -93,6 +93,12 @@ def ranks_of(file, overrides=()):
     return ranks
 
 
+def datacenters_of(file):
+    """How many [[datacenter]] a scenario's file has."""
+    datacenters = _tables_of(file).get("datacenter", [])
+    return len(datacenters) if isinstance(datacenters, list) else 0
+
+
 def product_of(file, keys, overrides=()):
     """The product of counts of `[parallel]` in a scenario's file, as `--set` changes them."""
     section = _tables_of(file).get("parallel")

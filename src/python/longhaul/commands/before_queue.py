@@ -4,6 +4,7 @@ would refuse its options. Prints the number of ranks.
     python -m longhaul.commands.before_queue ME pipeline SCENARIO [OPTIONS OF bench_pipeline]
     python -m longhaul.commands.before_queue ME collectives SCENARIO [OPTIONS OF bench_collectives]
     python -m longhaul.commands.before_queue ME train SCENARIO [OPTIONS OF bench_train]
+    python -m longhaul.commands.before_queue ME prefill SCENARIO [OPTIONS OF bench_prefill]
     python -m longhaul.commands.before_queue ME sweep FILE
 
 Of a sweep the ranks are those of its largest scenario; the options of each line are checked."""
@@ -127,6 +128,25 @@ def check_names(program):
     return check
 
 
+def check_prefill(scenario, words):
+    """Started as one rank bench_prefill names the ranks that train and serve, or why not. Where it
+    cannot be asked: those that train, a controller, and one that decodes in each datacenter."""
+    most = ranks_of(scenario, words) + 1 + max(1, scenario_text.datacenters_of(scenario))
+    try:
+        done = subprocess.run([tools.binary("bench_prefill"), scenario,
+                               *without(words, (*DIRECTORIES, "--ranks-per-process"))],
+                              text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False,
+                              timeout=CHECK_S)
+    except (Failure, OSError, subprocess.TimeoutExpired):
+        return most
+    said = (done.stderr.strip().splitlines() or [""])[-1]
+    if needed := re.search(r" needs (\d+) ranks \(", said):
+        return int(needed[1])
+    if done.returncode == BAD_INPUT and said:
+        raise Failure(f"bench_prefill refuses these options: {without_program(said)}")
+    return most
+
+
 def check_line(line, place):
     """The ranks that a line of a sweep's file needs."""
     try:
@@ -177,7 +197,7 @@ def check_sweep(file):
 def main():
     kind, *words = sys.argv[2:]
     check = {"collectives": check_names("bench_collectives"), "pipeline": check_pipeline,
-             "train": check_names("bench_train")}
+             "prefill": check_prefill, "train": check_names("bench_train")}
     print(check_sweep(words[0]) if kind == "sweep" else check[kind](words[0], words[1:]))
     return 0
 
