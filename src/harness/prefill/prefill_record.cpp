@@ -339,6 +339,8 @@ std::string why_not_sound(const PrefillRun& run) {
   if (placed != std::ssize(played))
     return fmt::format("{} requests were placed and {} played", placed, played.size());
   return {};
+      if (each.is_done && each.ttft <= Duration{})
+        return fmt::format("request {} was done before it arrived", each.request);
 }
 
 std::string prefill_text(const ordered_json& record) {

@@ -77,7 +77,7 @@ PlayedRequest played(const prefill::Decision& decision, Duration answered,
     else
       request.wait = stage.start - answered;
     request.compute += stage.end - stage.start;
-    request.ttft = std::max(request.ttft, stage.end - decision.arrival);
+    request.ttft = stage.end - decision.arrival;
     before = stage.end;
   }
   if (!request.is_done) request.ttft = request.decision = request.wait = request.hop = Duration{};

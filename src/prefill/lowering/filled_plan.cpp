@@ -115,7 +115,8 @@ private:
   void add_window(Plan& plan, std::size_t i, OpId op, Duration end, Manners manners) const {
     const PlacedStage& stage = stages_[i];
     if (manners == Manners::careless) {
-      plan.extras.windows.push_back({op, Duration{}, plan::kNoDeadline});
+      const Duration arrival = decisions_[stage.decision].arrival;
+      plan.extras.windows.push_back({op, std::max(Duration{}, arrival), plan::kNoDeadline});
       return;
     }
     LONGHAUL_ASSERT(stage.end() <= end, "stage {} of request {} ends at {} ns, the plan at {} ns",

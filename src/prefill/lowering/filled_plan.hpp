@@ -26,7 +26,7 @@ struct PlacedStage {
                                                      const std::vector<Decision>& decisions);
 
 /// Does a prefill give way to training? `careless`, a control that must be seen to harm, starts
-/// whenever its device is free, before its time or after it.
+/// whenever its device is free once its request has arrived, before its time or after it.
 enum class Manners : std::uint8_t { gives_way, careless };
 
 /// A stage of a prefill, and the op that it is; or, in parts one after the other, the last of them.

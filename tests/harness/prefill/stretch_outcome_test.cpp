@@ -55,6 +55,13 @@ TEST_F(PredictedRun, IsNotSoundWhereAStageBeginsBeforeTheOneBeforeItEnds) {
   EXPECT_THAT(why_not_sound(played(results)), HasSubstr("do not add up to its TTFT"));
 }
 
+TEST_F(PredictedRun, IsNotSoundWhereAPromptIsDoneBeforeItArrives) {
+  ASSERT_FALSE(stretch_.decisions.empty());
+  const prefill::Decision& last = stretch_.decisions.back();
+  stretch_.decisions.back().arrival = last.end + 1ms;
+  EXPECT_THAT(why_not_sound(played(stretch_.predicted)), HasSubstr("was done before it arrived"));
+}
+
 TEST_F(PredictedRun, CountsPromptsByLength) {
   OpResults results = stretch_.predicted;
   results.outcomes.resize(results.times.size(), Outcome::ran);

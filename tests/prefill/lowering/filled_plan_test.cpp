@@ -114,11 +114,22 @@ TEST(FilledPlan, DeclinesAPrefillThatWouldEndBehindTheNextBlock) {
 
 TEST(FilledPlan, CarelessPrefillsDelayTraining) {
   const Stretch stretch{two_stages(), "gpipe", 1};
-  const auto decisions = stretch.place({{0, 250ms, 240}, {1, 600ms, 200}});
+  const auto decisions = stretch.place({{0, 0ms, 290}, {1, 20ms, 200}});
   const FilledPlan filled = stretch.fill(decisions, Manners::careless);
   const OpResults results = sim::simulate_results(filled.plan);
   EXPECT_GT(moved(stretch, filled, results), 0);
   EXPECT_GT(bound_by_prefill(filled, results), 0);
+}
+
+// Device 0 is idle from 200 to 500 ms: the second prompt fits there, and arrives later.
+TEST(FilledPlan, StartsNoCarelessPrefillBeforeItsRequestArrives) {
+  const Stretch stretch{two_stages(), "gpipe", 2};
+  auto decisions = stretch.place({{0, 200ms, 100}, {1, 1100ms, 100}});
+  ASSERT_EQ(decisions[0].pipeline, decisions[1].pipeline);
+  const FilledPlan filled = stretch.fill(decisions, Manners::careless);
+  const OpResults results = sim::simulate_results(filled.plan);
+  for (const FilledStage& stage : filled.stages)
+    EXPECT_GE(results.times[index(stage.op)].start, decisions[stage.placed.decision].arrival);
 }
 
 TEST(FilledPlan, ChangesNoTimeOfTrainingAndKeepsThoseOfThePlacement) {
