@@ -62,7 +62,7 @@ Decision InferenceController::of_least_ttft(const Request& request) {
     chosen = i;
   }
   if (!best) return std::move(*refusal);
-  return sites_[chosen].controller.decide(request, round_trip(request, sites_[chosen]));
+  return sites_[chosen].controller.keep_predicted(request);
 }
 
 Decision InferenceController::of_nearest(const Request& request) {

@@ -1,6 +1,7 @@
 #include "prefill/outcome.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/index.hpp"
@@ -14,40 +15,11 @@ Duration percentile(const std::vector<Duration>& sorted, double share) {
   return sorted[std::max<std::size_t>(rank, 1) - 1];
 }
 
-std::int64_t iterations_until(const std::vector<Decision>& decisions, Duration period) {
-  Duration last{1};
-  for (const Decision& decision : decisions)
-    last = std::max({last, decision.arrival, decision.refused ? Duration{} : decision.end});
-  return (last + period - Duration{1}) / period;
-}
-
 /// What is computed of a prompt whose prefix was there already: less than all of it.
 std::optional<double> useful_of(const ServedModel& model, const Decision& decision) {
   const auto all = model.useful_ns(decision.tokens);
   if (!all || decision.cached == 0) return all;
   return *all - *model.useful_ns(decision.cached);
-}
-
-Utilisation utilisation_of(const IterationBubbles& iteration, const std::vector<Served>& served,
-                           const std::vector<Decision>& decisions, std::int64_t iterations) {
-  Utilisation share;
-  share.training = iteration.busy_ratio();
-  const double time = static_cast<double>(iteration.period.count()) * iteration.gpus *
-                      static_cast<double>(iterations);
-  if (time == 0) return share;
-  double filled = 0;
-  std::optional<double> useful = 0;
-  for (const Decision& decision : decisions) {
-    if (decision.refused) continue;
-    filled += static_cast<double>(decision.compute.count());
-    if (decision.unfinished) continue;
-    const auto own = useful_of(served[decision.model].model, decision);
-    useful = useful && own ? std::optional{*useful + *own} : std::nullopt;
-  }
-  share.prefill = filled / time;
-  share.total = share.training + share.prefill;
-  if (useful) share.useful = share.training + *useful / time;
-  return share;
 }
 
 void add_parts(const TtftParts& one, Outcome::Parts& sum) {
@@ -64,19 +36,29 @@ void add_parts(const TtftParts& one, Outcome::Parts& sum) {
 }  // namespace
 
 std::vector<PromptClass> prompt_classes(const std::vector<Decision>& decisions) {
-  std::vector<PromptClass> classes;
+  PromptClasses classes;
+  for (const Decision& decision : decisions) classes.add(decision);
+  return classes.offered();
+}
+
+PromptClasses::PromptClasses() {
   for (const std::int64_t below : {128, 256, 512, 1024, 2048, 4096, 8192})
-    classes.push_back({.below = below});
-  classes.emplace_back();
-  for (const Decision& decision : decisions) {
-    PromptClass& own = *std::ranges::upper_bound(classes.begin(), classes.end() - 1,
-                                                 decision.tokens, {}, &PromptClass::below);
-    ++own.offered;
-    own.refused += decision.refused.has_value();
-    own.done += decision.is_done();
-  }
-  std::erase_if(classes, [](const PromptClass& each) { return each.offered == 0; });
-  return classes;
+    classes_.push_back({.below = below});
+  classes_.emplace_back();
+}
+
+void PromptClasses::add(const Decision& decision) {
+  PromptClass& own = *std::ranges::upper_bound(classes_.begin(), classes_.end() - 1,
+                                               decision.tokens, {}, &PromptClass::below);
+  ++own.offered;
+  own.refused += decision.refused.has_value();
+  own.done += decision.is_done();
+}
+
+std::vector<PromptClass> PromptClasses::offered() const {
+  std::vector<PromptClass> some = classes_;
+  std::erase_if(some, [](const PromptClass& each) { return each.offered == 0; });
+  return some;
 }
 
 TtftParts ttft_parts(const Decision& decision) {
@@ -95,43 +77,102 @@ TtftParts ttft_parts(const Decision& decision) {
   return parts;
 }
 
-Outcome summarize_decisions(const IterationBubbles& iteration, const std::vector<Served>& served,
-                            const std::vector<Decision>& decisions,
-                            std::optional<std::int64_t> iterations) {
-  Outcome outcome;
+OutcomeSum::OutcomeSum(const IterationBubbles& iteration, const std::vector<Served>& served)
+    : iteration_{iteration}, served_{served} {}
+
+void OutcomeSum::add(const Decision& decision) {
+  ++sum_.offered;
+  classes_.add(decision);
+  last_ = std::max(last_, decision.arrival);
+  if (decision.refused) {
+    ++sum_.refused[static_cast<std::size_t>(*decision.refused)];
+    sum_.lacks = std::max(sum_.lacks, decision.lacks);
+    return;
+  }
+  last_ = std::max(last_, decision.end);
+  filled_ += static_cast<double>(decision.compute.count());
+  if (decision.unfinished) {
+    ++sum_.unfinished;
+    return;
+  }
+  const auto own = useful_of(served_[decision.model].model, decision);
+  useful_ = useful_ && own ? std::optional{*useful_ + *own} : std::nullopt;
+  ++sum_.done;
+  sum_.tokens_served += decision.tokens;
+  sum_.cached_tokens += decision.cached;
+  add_parts(ttft_parts(decision), sum_.parts);
+}
+
+Outcome OutcomeSum::of(std::optional<std::int64_t> iterations) const {
+  Outcome outcome = sum_;
+  const Duration period = iteration_.period;
   if (iterations)
     outcome.iterations = *iterations;
-  else if (iteration.period > Duration{})
-    outcome.iterations = iterations_until(decisions, iteration.period);
-  outcome.utilisation = utilisation_of(iteration, served, decisions, outcome.iterations);
-  outcome.offered = std::ssize(decisions);
-  outcome.by_length = prompt_classes(decisions);
-  std::vector<Duration> ttft;
-  for (const Decision& decision : decisions) {
-    if (decision.refused) {
-      ++outcome.refused[static_cast<std::size_t>(*decision.refused)];
-      outcome.lacks = std::max(outcome.lacks, decision.lacks);
-      continue;
-    }
-    if (decision.unfinished) {
-      ++outcome.unfinished;
-      continue;
-    }
-    ++outcome.done;
-    outcome.tokens_served += decision.tokens;
-    outcome.cached_tokens += decision.cached;
-    ttft.push_back(decision.ttft());
-    add_parts(ttft_parts(decision), outcome.parts);
+  else if (period > Duration{})
+    outcome.iterations = (last_ + period - Duration{1}) / period;
+  Utilisation& share = outcome.utilisation;
+  share.training = iteration_.busy_ratio();
+  const double time = static_cast<double>(period.count()) * iteration_.gpus *
+                      static_cast<double>(outcome.iterations);
+  if (time > 0) {
+    share.prefill = filled_ / time;
+    share.total = share.training + share.prefill;
+    if (useful_) share.useful = share.training + *useful_ / time;
   }
-  if (ttft.empty()) return outcome;
+  outcome.by_length = classes_.offered();
+  if (outcome.done == 0) return outcome;
   for (double* const part :
        {&outcome.parts.network, &outcome.parts.decision, &outcome.parts.wait,
         &outcome.parts.compute, &outcome.parts.hop, &outcome.parts.kv, &outcome.parts.first_token})
-    *part /= static_cast<double>(ttft.size());
+    *part /= static_cast<double>(outcome.done);
+  return outcome;
+}
+
+Outcome summarize_decisions(const IterationBubbles& iteration, const std::vector<Served>& served,
+                            const std::vector<Decision>& decisions,
+                            std::optional<std::int64_t> iterations) {
+  OutcomeSum sum{iteration, served};
+  std::vector<Duration> ttft;
+  for (const Decision& decision : decisions) {
+    sum.add(decision);
+    if (decision.is_done()) ttft.push_back(decision.ttft());
+  }
+  Outcome outcome = sum.of(iterations);
+  if (ttft.empty()) return outcome;
   std::ranges::sort(ttft);
   outcome.ttft = TimePercentiles{percentile(ttft, 0.5), percentile(ttft, 0.9),
                                  percentile(ttft, 0.99), ttft.back()};
   return outcome;
+}
+
+TimeHistogram::TimeHistogram() : counts_(kSteps * (64 - kStepBits), 0) {}
+
+void TimeHistogram::add(Duration time) {
+  const auto value = static_cast<std::uint64_t>(std::max(Duration{}, time).count());
+  const int shift = std::max(0, static_cast<int>(std::bit_width(value)) - kStepBits - 1);
+  ++counts_[to_size(shift) * kSteps + (value >> static_cast<unsigned>(shift))];
+  max_ = std::max(max_, time);
+  ++count_;
+}
+
+/// The largest time of the step in which the smallest lies that a share of them does not exceed.
+Duration TimeHistogram::percentile(double share) const {
+  const auto rank = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::ceil(share * static_cast<double>(count_))));
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    before += counts_[i];
+    if (before < rank) continue;
+    const std::size_t shift = i < 2 * kSteps ? 0 : i / kSteps - 1;
+    const std::size_t step = i - shift * kSteps;
+    return std::min(max_, Duration{static_cast<std::int64_t>(((step + 1) << shift) - 1)});
+  }
+  return max_;
+}
+
+std::optional<TimePercentiles> TimeHistogram::percentiles() const {
+  if (count_ == 0) return std::nullopt;
+  return TimePercentiles{percentile(0.5), percentile(0.9), percentile(0.99), max_};
 }
 
 std::optional<PrefillCost> prefill_cost(const std::vector<Served>& served,

@@ -33,6 +33,17 @@ struct PromptClass {
 /// Below 128, 256, ... 8192 tokens, and longer ones, without classes that no request is of.
 [[nodiscard]] std::vector<PromptClass> prompt_classes(const std::vector<Decision>& decisions);
 
+/// prompt_classes() one after the other.
+class PromptClasses {
+public:
+  PromptClasses();
+  void add(const Decision& decision);
+  [[nodiscard]] std::vector<PromptClass> offered() const;
+
+private:
+  std::vector<PromptClass> classes_;
+};
+
 /// Of what was answered: smallest times that so many do not exceed.
 struct TimePercentiles {
   Duration p50{}, p90{}, p99{}, max{};
@@ -76,6 +87,43 @@ struct TtftParts {
                                           const std::vector<Served>& served,
                                           const std::vector<Decision>& decisions,
                                           std::optional<std::int64_t> iterations);
+
+/// The same of decisions one after the other, which it does not keep: all but `ttft`. Both live as
+/// long.
+class OutcomeSum {
+public:
+  OutcomeSum(const IterationBubbles& iteration, const std::vector<Served>& served);
+  void add(const Decision& decision);
+  [[nodiscard]] Outcome of(std::optional<std::int64_t> iterations) const;
+
+private:
+  const IterationBubbles& iteration_;
+  const std::vector<Served>& served_;
+  Outcome sum_{};
+  PromptClasses classes_;
+  Duration last_{1};  ///< arrival or end
+  double filled_ = 0;
+  std::optional<double> useful_ = 0;
+};
+
+/// Times of any number, in constant memory: percentiles are at most kError above the exact ones.
+class TimeHistogram {
+public:
+  static constexpr int kStepBits = 8;
+  static constexpr double kError = 1.0 / (1 << kStepBits);  ///< of a time
+  TimeHistogram();
+  void add(Duration time);
+  /// nullopt: there was none.
+  [[nodiscard]] std::optional<TimePercentiles> percentiles() const;
+
+private:
+  static constexpr std::size_t kSteps = std::size_t{1} << kStepBits;
+  [[nodiscard]] Duration percentile(double share) const;
+
+  std::vector<std::int64_t> counts_;  ///< kSteps to each doubling
+  std::int64_t count_ = 0;
+  Duration max_{};
+};
 
 /// What prefill in bubbles is worth beside GPUs of its own, in $.
 struct PrefillCost {

@@ -1,6 +1,7 @@
 #include "prefill/placement.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -147,18 +148,28 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
 }
 
 Decision Controller::predict(const Request& request, Duration network) {
-  std::optional<Choice> choice;
-  Asked asked;
-  return answer(request, network, choice, asked);
+  predicted_ = {};
+  predicted_.decision = answer(request, network, predicted_.choice, predicted_.asked);
+  return predicted_.decision;
 }
 
 Decision Controller::decide(const Request& request, Duration network) {
-  std::optional<Choice> choice;
-  Asked asked;
-  Decision decision = answer(request, network, choice, asked);
+  Offer offer;
+  offer.decision = answer(request, network, offer.choice, offer.asked);
+  return keep(request, std::move(offer));
+}
+
+Decision Controller::keep_predicted(const Request& request) {
+  LONGHAUL_ASSERT(predicted_.decision.request == request.id,
+                  "request {} was not the last predicted", request.id);
+  return keep(request, std::move(predicted_));
+}
+
+Decision Controller::keep(const Request& request, Offer offer) {
+  Decision decision = std::move(offer.decision);
   if (decision.refused) return decision;
-  take(asked, *choice);
-  send_keys(asked, *choice, decision);
+  take(offer.asked, *offer.choice);
+  send_keys(offer.asked, *offer.choice, decision);
   if (means_.cache) means_.cache->keep(request.hash_ids, request.tokens, decision.end);
   return decision;
 }

@@ -107,6 +107,8 @@ public:
   [[nodiscard]] Decision decide(const Request& request, Duration network = {});
   /// The same answer, without keeping it; keys and values are left out of it.
   [[nodiscard]] Decision predict(const Request& request, Duration network = {});
+  /// Keeps the answer that the last call predicted, of this request.
+  [[nodiscard]] Decision keep_predicted(const Request& request);
   [[nodiscard]] const std::vector<Served>& served() const { return served_; }
   [[nodiscard]] const ControllerMeans& means() const { return means_; }
 
@@ -149,8 +151,15 @@ private:
   [[nodiscard]] bool could_hold(const Asked& asked);
   [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,
                                                              Duration arrival, Duration from);
+  /// An answer, and what it takes.
+  struct Offer {
+    Decision decision;
+    std::optional<Choice> choice{};
+    Asked asked{};
+  };
   [[nodiscard]] Decision answer(const Request& request, Duration network,
                                 std::optional<Choice>& choice, Asked& asked);
+  [[nodiscard]] Decision keep(const Request& request, Offer offer);
   void index_gaps(const IterationBubbles& iteration, const FillRange& range);
   void take(const Asked& asked, const Choice& choice);
   void take_stage(std::int32_t rank, Duration start, Duration length);
@@ -164,6 +173,7 @@ private:
   std::vector<std::unordered_map<std::int64_t, bool>> holds_;  ///< by model and time
   ControllerMeans means_;
   std::vector<std::vector<Duration>> decoding_;  ///< by decode rank: when each place is free again
+  Offer predicted_{};
 };
 
 /// The answers to an open loop of requests, in order of arrival.

@@ -34,6 +34,7 @@ TEST(Corpus, Scenario) { run_corpus("scenario", fuzz::scenario); }
 TEST(Corpus, ScheduleCsv) { run_corpus("schedule_csv", fuzz::schedule_csv); }
 TEST(Corpus, Payload) { run_corpus("payload", fuzz::payload); }
 TEST(Corpus, Profile) { run_corpus("profile", fuzz::profile); }
+TEST(Corpus, Requests) { run_corpus("requests", fuzz::requests); }
 TEST(Corpus, Trace) { run_corpus("trace", fuzz::trace); }
 
 }  // namespace

@@ -17,6 +17,8 @@ void payload(std::string_view bytes);
 /// A profile, or what importers take; the first byte says which reader: k (Kineto), c (CUPTI), a
 /// (collectives), t (tasks), any other (operators).
 void profile(std::string_view bytes);
+/// A file of requests: Azure's CSV or JSON lines.
+void requests(std::string_view bytes);
 /// Not a file but decisions: what well-formed HDF5 to write, and what it lies about.
 void trace(std::string_view bytes);
 

@@ -1,7 +1,9 @@
 #include "prefill/requests.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -65,6 +67,44 @@ TEST(ParseRequests, RefusesWithTheLine) {
   EXPECT_THAT(refusal("TIMESTAMP,ContextTokens\n1701-01-01 00:00:00,5\n2199-01-01 00:00:00,5\n"),
               HasSubstr("r:3: the request arrives more than"));
   EXPECT_THAT(refusal("{not json\n"), HasSubstr("r:1: \"{not json\" is no JSON object"));
+}
+
+std::vector<Request> streamed(const std::string& text, std::size_t longest,
+                              const LoadOptions& options = {}) {
+  RequestFile file{std::make_unique<std::istringstream>(text), "r", longest};
+  OfferedStream requests{file, options};
+  std::vector<Request> all;
+  while (auto request = requests.next()) all.push_back(*request);
+  return all;
+}
+
+TEST(RequestFile, GivesTheSameRequestsAsTheWholeText) {
+  for (const std::size_t longest : {40U, 41U, 57U, 1000U})
+    EXPECT_EQ(streamed(kAzure, longest), parse_requests(kAzure, "r")) << longest;
+  const std::string text = "{\"timestamp\": 5, \"input_length\": 7}";
+  EXPECT_EQ(streamed(text, text.size()), parse_requests(text, "r")) << "no end of the last line";
+}
+
+TEST(RequestFile, RefusesALineThatItHasNoRoomFor) {
+  EXPECT_THAT([] { (void)streamed(kAzure, 38); },
+              ::testing::ThrowsMessage<Error>(
+                  HasSubstr("r: a line has more than 38 bytes (after 0 requests)")));
+  EXPECT_THAT([] { (void)streamed("", 10); },
+              ::testing::ThrowsMessage<Error>(HasSubstr("r: it is empty")));
+  EXPECT_THAT([] { RequestFile file{"/no/such.csv"}; },
+              ::testing::ThrowsMessage<Error>(HasSubstr("/no/such.csv: it cannot be read")));
+}
+
+TEST(RequestFile, IsOfferedAsTheWholeTextIs) {
+  const std::vector<Request> file = parse_requests(kAzure, "r");
+  LoadOptions options;
+  options.window_from = 50ms;
+  options.rate = 3;
+  EXPECT_EQ(streamed(kAzure, 99, options), offered_load(file, options));
+  options = {.poisson = 2};
+  EXPECT_EQ(streamed(kAzure, 99, options), offered_load(file, options));
+  options = {.window_to = 1s};
+  EXPECT_EQ(streamed(kAzure, 99, options), offered_load(file, options));
 }
 
 TEST(OfferedLoad, AWindowCountsFromItsBegin) {

@@ -92,6 +92,7 @@ struct PrefillArguments {
   std::string requests, policy, placements_out;
   std::string rate, copies, window, poisson, backlog, patience;
   std::string kv, route, regions, signals, overrun, objective, price;
+  bool stream = false;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.

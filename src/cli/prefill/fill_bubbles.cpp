@@ -63,10 +63,10 @@ prefill::IterationBubbles played_bubbles(const prefill::PlayOutcome& played, int
   return prefill::find_bubbles(rows, gpus);
 }
 
-/// Of a run that was played none but the idle time of GPUs that serve is a bound: windows, prompts'
-/// times and arrivals are those of the plan.
-prefill::UtilisationBounds bounds_of_played(const prefill::IterationBubbles& real,
-                                            const std::vector<prefill::Served>& served) {
+/// The idle time of GPUs that serve, the only bound of a run that was played (windows, prompts'
+/// times and arrivals are those of the plan) and of a stream (of which no one knows all prompts).
+prefill::UtilisationBounds bounds_of_idle(const prefill::IterationBubbles& real,
+                                          const std::vector<prefill::Served>& served) {
   std::vector<bool> serves(to_size(real.gpus), false);
   for (const prefill::Served& each : served)
     for (const prefill::Pipeline& pipeline : each.serving.pipelines)
@@ -120,7 +120,7 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
   filled.idle =
       prefill::idle_by_cause({real, served, filled.decisions, 1, input.backlog.has_value(),
                               played.prefills, played.declined_idle});
-  filled.bounds = bounds_of_played(real, served);
+  filled.bounds = bounds_of_idle(real, served);
   filled.played = std::move(played);
 }
 
@@ -148,6 +148,41 @@ ScheduleValue schedule_value(const Scenario& scenario, const std::vector<FilledS
   value.chosen = static_cast<std::size_t>(std::ranges::max_element(value.per_second) -
                                           value.per_second.begin());
   return value;
+}
+
+FilledSchedule fill_from_stream(SimulatedBubbles bubbles, const Scenario& scenario,
+                                const PrefillInput& input,
+                                const std::function<void(const prefill::Decision&)>& take) {
+  FilledSchedule filled{.bubbles = std::move(bubbles), .is_stream = true};
+  const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
+  const auto served = prefill::served_models(scenario, filled.bubbles.cell);
+  prefill::InferenceController controller{
+      prefill::serving_sites(scenario, filled.bubbles.cell, iteration, input.policy, {},
+                             means_of(filled.bubbles, scenario, input)),
+      input.regions, input.routing};
+  prefill::RequestFile file{input.stream};
+  prefill::OfferedStream requests{file, input.offered};
+  prefill::OutcomeSum sum{iteration, served};
+  prefill::TimeHistogram ttft;
+  const TimePoint begin = now();
+  std::int64_t count = 0;
+  for (; const auto request = requests.next(); ++count) {
+    if (request->takes)
+      fail("request {}: takes_ns is played, which needs all requests. Leave --stream out.",
+           request->id);
+    const prefill::Decision decision = controller.decide(*request);
+    sum.add(decision);
+    if (decision.is_done()) ttft.add(decision.ttft());
+    take(decision);
+  }
+  if (count == 0) fail("--window: no request of {} arrives in it. Widen it.", input.stream);
+  filled.placement = (now() - begin) / count;
+  for (const prefill::ServingSite& site : controller.sites())
+    if (const auto& link = site.controller.means().link) filled.kv_delay += link->waited();
+  filled.outcome = sum.of(std::nullopt);
+  filled.outcome.ttft = ttft.percentiles();
+  filled.bounds = bounds_of_idle(iteration, served);
+  return filled;
 }
 
 FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,

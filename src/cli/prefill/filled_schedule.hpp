@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,7 +28,12 @@ struct PrefillInput {
   bool by_value = false;        ///< --objective value
   std::optional<double> price;  ///< $ of 10^6 tokens
   std::string load;             ///< in words
+  std::string stream{};         ///< a file of requests, read one after the other; empty: `requests`
+  prefill::LoadOptions offered{};  ///< of a stream
 };
+/// --stream: throws Error where what was asked for needs all requests at once.
+void require_stream(const PrefillArguments& typed, const Scenario& scenario,
+                    const PrefillInput& input);
 /// What the scenario gives and placing from a backlog leaves out: "memory", "decode",
 /// "prefix_cache". Empty of an open loop.
 [[nodiscard]] std::vector<std::string> left_out_of_backlog(const Scenario& scenario,
@@ -46,9 +52,15 @@ struct FilledSchedule {
   std::optional<prefill::PlayOutcome> played{};  ///< where times differ from plan and estimate
   std::optional<prefill::PrefillCost> cost{};    ///< where GPUs have a price
   Duration placement{};                          ///< of this program's time, for each decision
+  bool is_stream = false;                        ///< no decision was kept, nor is `idle` known
 };
 [[nodiscard]] FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
                                           const PrefillInput& input);
+
+/// Of a stream: `take` gets each decision, in order of arrival.
+[[nodiscard]] FilledSchedule fill_from_stream(
+    SimulatedBubbles bubbles, const Scenario& scenario, const PrefillInput& input,
+    const std::function<void(const prefill::Decision&)>& take);
 
 /// --objective value: what a second of a schedule is worth, in $: iterations, each worth the GPUs
 /// of the fastest schedule for its time, and prompt tokens.

@@ -57,17 +57,14 @@ std::string text_of(const std::vector<FilledSchedule>& all, TableWidth width) {
   return text;
 }
 
-std::string placements_csv(const std::vector<Decision>& decisions) {
-  std::string csv = "request,arrival_ns,tokens,answer,reason,pipeline,start_ns,end_ns\n";
-  for (const Decision& each : decisions) {
-    csv += fmt::format("{},{},{},", each.request, each.arrival.count(), each.tokens);
-    if (each.refused)
-      csv += fmt::format("refused,{},,,\n", to_string(*each.refused));
-    else
-      csv += fmt::format("{},,{},{},{}\n", each.unfinished ? "unfinished" : "placed", each.pipeline,
-                         each.start.count(), each.end.count());
-  }
-  return csv;
+constexpr const char* kPlacementColumns =
+    "request,arrival_ns,tokens,answer,reason,pipeline,start_ns,end_ns\n";
+
+std::string placement_line(const Decision& each) {
+  std::string csv = fmt::format("{},{},{},", each.request, each.arrival.count(), each.tokens);
+  if (each.refused) return csv + fmt::format("refused,{},,,\n", to_string(*each.refused));
+  return csv + fmt::format("{},,{},{},{}\n", each.unfinished ? "unfinished" : "placed",
+                           each.pipeline, each.start.count(), each.end.count());
 }
 
 /// Pipelines that serve, and what is left out of the answer.
@@ -102,6 +99,38 @@ Options with_candidates(const Options& options, const PrefillInput& input) {
   return more;
 }
 
+void require_one_schedule(std::size_t count) {
+  if (count != 1)
+    fail("--placements-out: the answers of {} schedules do not go into one file. Name one.", count);
+}
+
+std::vector<FilledSchedule> fill_all(const Options& options, const Scenario& scenario,
+                                     const PrefillInput& input) {
+  std::vector<FilledSchedule> all;
+  for (SimulatedBubbles& bubbles : simulated_bubbles(with_candidates(options, input), scenario))
+    all.push_back(fill_bubbles(std::move(bubbles), scenario, input));
+  return all;
+}
+
+/// Each schedule reads the file anew; placements are written as they are made.
+std::vector<FilledSchedule> fill_streams(const Options& options, const Scenario& scenario,
+                                         const PrefillInput& input) {
+  std::vector<SimulatedBubbles> bubbles = simulated_bubbles(options, scenario);
+  std::vector<FilledSchedule> all;
+  if (options.prefill.placements_out.empty()) {
+    for (SimulatedBubbles& each : bubbles)
+      all.push_back(fill_from_stream(std::move(each), scenario, input, [](const Decision&) {}));
+    return all;
+  }
+  require_one_schedule(bubbles.size());
+  report::write_new_file(options.prefill.placements_out, [&](std::ostream& out) {
+    out << kPlacementColumns;
+    all.push_back(fill_from_stream(std::move(bubbles.front()), scenario, input,
+                                   [&](const Decision& each) { out << placement_line(each); }));
+  });
+  return all;
+}
+
 ordered_json value_json(const ScheduleValue& value, const std::vector<FilledSchedule>& all,
                         double price) {
   ordered_json json{{"prefill_price", price},
@@ -127,9 +156,8 @@ Answer prefill_command(const Options& options) {
   const PrefillInput input = read_prefill_input(options.prefill, scenario);
   if (!options.prefill.placements_out.empty())
     report::require_new_file(options.prefill.placements_out);
-  std::vector<FilledSchedule> all;
-  for (SimulatedBubbles& bubbles : simulated_bubbles(with_candidates(options, input), scenario))
-    all.push_back(fill_bubbles(std::move(bubbles), scenario, input));
+  std::vector<FilledSchedule> all = input.stream.empty() ? fill_all(options, scenario, input)
+                                                         : fill_streams(options, scenario, input);
   std::optional<ScheduleValue> value;
   ordered_json valued;
   if (input.by_value) {
@@ -140,12 +168,11 @@ Answer prefill_command(const Options& options) {
       all.resize(1);
     }
   }
-  if (!options.prefill.placements_out.empty()) {
-    if (all.size() != 1)
-      fail("--placements-out: the answers of {} schedules do not go into one file. Name one.",
-           all.size());
+  if (!options.prefill.placements_out.empty() && input.stream.empty()) {
+    require_one_schedule(all.size());
     report::write_new_file(options.prefill.placements_out, [&](std::ostream& out) {
-      out << placements_csv(all.front().decisions);
+      out << kPlacementColumns;
+      for (const Decision& each : all.front().decisions) out << placement_line(each);
     });
   }
   if (!options.json)

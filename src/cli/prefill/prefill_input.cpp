@@ -108,6 +108,13 @@ PrefillInput read_prefill_input(const PrefillArguments& typed, const Scenario& s
     fail("--patience: earliest passes no one over. Leave it out.");
   prefill::LoadOptions load = load_options(typed);
   load.seed = scenario.run.seed;
+  if (typed.stream) {
+    input.stream = typed.requests;
+    input.offered = load;
+    input.load = fmt::format("an open loop of {}", typed.requests);
+    require_stream(typed, scenario, input);
+    return input;
+  }
   input.requests = prefill::offered_load(
       prefill::parse_requests(read_text_file(typed.requests), typed.requests), load);
   if (input.requests.empty())
@@ -118,8 +125,27 @@ PrefillInput read_prefill_input(const PrefillArguments& typed, const Scenario& s
   return input;
 }
 
+void require_stream(const PrefillArguments& typed, const Scenario& scenario,
+                    const PrefillInput& input) {
+  const auto refuse = [](const char* option) {
+    fail("--stream: requests are forgotten once they are answered. Leave {} out.", option);
+  };
+  if (input.backlog) refuse("--backlog");
+  if (!typed.copies.empty()) refuse("--copies");
+  if (input.signals) refuse("--signals");
+  if (!typed.overrun.empty()) refuse("--overrun");
+  if (input.by_value) refuse("--objective");
+  if (input.policy == prefill::PlacementPolicy::careless) refuse("--policy careless");
+  if (scenario.run.noise > 0) refuse("run.noise");
+  if (!scenario.run.stragglers.empty()) refuse("run.stragglers");
+  for (const ServedModel& model : scenario.served)
+    if (model.noise > 0) refuse("prefill.noise");
+}
+
 void add_prefill_options(Arguments& command, PrefillArguments& arguments) {
   command.option("--requests", arguments.requests, "Azure's trace (.csv), or JSON lines");
+  command.flag("--stream", arguments.stream,
+               "requests one after the other, in constant memory, whatever the file's length");
   command.option("--policy", arguments.policy,
                  "best-fit (default); earliest: BubbleTea's; careless");
   command.option("--rate", arguments.rate, "so many times as fast as the trace");

@@ -82,9 +82,11 @@ ordered_json filled_json(const FilledSchedule& filled) {
                             {"total_ns", played ? played->delay.count() : 0},
                             {"by_kv_ns", filled.kv_delay.count()}};
   json["declined"] = played ? played->declined : 0;
-  json["idle_ns"] = ordered_json::object();
+  json["ttft_error"] = filled.is_stream ? prefill::TimeHistogram::kError : 0.0;
+  json["idle_ns"] = filled.is_stream ? ordered_json{} : ordered_json::object();
   for (const prefill::IdleCause cause : every<prefill::IdleCause>())
-    json["idle_ns"][to_string(cause)] = filled.idle[static_cast<std::size_t>(cause)].count();
+    if (!filled.is_stream)
+      json["idle_ns"][to_string(cause)] = filled.idle[static_cast<std::size_t>(cause)].count();
   json["placement_ns"] = filled.placement.count();
   json["cost"] = cost_json(filled.cost);
   return json;

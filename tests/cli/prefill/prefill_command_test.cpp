@@ -50,6 +50,40 @@ TEST_F(PrefillCommand, ShowsTheBubbles) {
   EXPECT_EQ(json["idle_ns_by_length"][0]["idle_ns"], 600'000'000);
 }
 
+TEST_F(PrefillCommand, AnswersAStreamAsItAnswersAllRequests) {
+  const std::string out = directory_.path("stream.csv"), whole = directory_.path("whole.csv");
+  for (const char* const policy : {"earliest", "best-fit"}) {
+    const Outcome streamed = run({"--requests", requests_, "--policy", policy, "--json", "--stream",
+                                  "--placements-out", out + policy});
+    ASSERT_EQ(streamed.code, 0) << streamed.err;
+    const Outcome all = run({"--requests", requests_, "--policy", policy, "--json",
+                             "--placements-out", whole + policy});
+    EXPECT_EQ(read_text_file(out + policy), read_text_file(whole + policy));
+    const nlohmann::json one = streamed.json()["schedules"][0], other = all.json()["schedules"][0];
+    for (const char* const key :
+         {"iterations", "requests", "tokens_served", "ttft_parts_ns", "training_delay"})
+      EXPECT_EQ(one[key], other[key]) << key;
+    for (const char* const key : {"training", "prefill", "total", "useful"})
+      EXPECT_EQ(one["utilisation"][key], other["utilisation"][key]) << key;
+    for (const char* const key : {"p50", "p90", "p99", "max"}) {
+      const double exact = other["ttft_ns"][key].get<double>();
+      EXPECT_NEAR(one["ttft_ns"][key].get<double>(), exact, exact / 256) << key;
+    }
+    EXPECT_TRUE(one["idle_ns"].is_null() && one["cost"].is_null());
+    EXPECT_DOUBLE_EQ(one["ttft_error"].get<double>(), 1.0 / 256);
+    EXPECT_EQ(other["ttft_error"], 0);
+  }
+}
+
+TEST_F(PrefillCommand, RefusesAStreamThatNeedsAllRequests) {
+  for (const auto& [option, value] :
+       {std::pair{"--backlog", "8"}, {"--copies", "2"}, {"--signals", "plan"}}) {
+    const Outcome found = run({"--requests", requests_, "--stream", option, value});
+    EXPECT_EQ(found.code, 2);
+    EXPECT_THAT(found.err, HasSubstr(std::string{"Leave "} + option + " out")) << option;
+  }
+}
+
 TEST_F(PrefillCommand, PlacesEachRequestOrSaysWhyNot) {
   const std::string out = directory_.path("answers.csv");
   const Outcome found = run({"--requests", requests_, "--json", "--placements-out", out});
