@@ -24,9 +24,9 @@ harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& o
     if (options.check) return nlohmann::json(harness::tiny_input()).dump();
     const Scenario scenario = scenario::load_scenario(options.scenario, options.overrides);
     if (!options.out.empty()) harness::require_free(options.out);
-    return nlohmann::json{{"scenario", scenario.text},
-                          {"requests", read_text_file(options.requests)}}
-        .dump();
+    const std::string requests =
+        options.requests.empty() ? std::string{} : read_text_file(options.requests);
+    return nlohmann::json{{"scenario", scenario.text}, {"requests", requests}}.dump();
   });
   const auto handed = nlohmann::json::parse(text);
   harness::PlannedStretches planned;

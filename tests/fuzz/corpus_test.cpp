@@ -35,6 +35,7 @@ TEST(Corpus, ScheduleCsv) { run_corpus("schedule_csv", fuzz::schedule_csv); }
 TEST(Corpus, Payload) { run_corpus("payload", fuzz::payload); }
 TEST(Corpus, Profile) { run_corpus("profile", fuzz::profile); }
 TEST(Corpus, Requests) { run_corpus("requests", fuzz::requests); }
+TEST(Corpus, Service) { run_corpus("service", fuzz::service); }
 TEST(Corpus, Trace) { run_corpus("trace", fuzz::trace); }
 
 }  // namespace

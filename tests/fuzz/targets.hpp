@@ -19,6 +19,9 @@ void payload(std::string_view bytes);
 void profile(std::string_view bytes);
 /// A file of requests: Azure's CSV or JSON lines.
 void requests(std::string_view bytes);
+/// What a client sends to bench_prefill --listen; the first byte is the size of the pieces in which
+/// the rest comes.
+void service(std::string_view bytes);
 /// Not a file but decisions: what well-formed HDF5 to write, and what it lies about.
 void trace(std::string_view bytes);
 

@@ -92,11 +92,13 @@ struct PrefillArguments {
   std::string requests, policy, placements_out;
   std::string rate, copies, window, poisson, backlog, patience;
   std::string kv, route, regions, signals, overrun, objective, price;
+  std::string to;  ///< of `send`
   bool stream = false;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_prefill_options(Arguments& command, PrefillArguments& arguments);
+void add_send_options(Arguments& command, PrefillArguments& arguments);
 
 /// The options of `longhaul compress`, as typed; empty: the default.
 struct CompressArguments {
@@ -226,6 +228,7 @@ struct Answer {
 [[nodiscard]] Answer size_command(const Options& options);
 [[nodiscard]] Answer bubbles_command(const Options& options);
 [[nodiscard]] Answer prefill_command(const Options& options);
+[[nodiscard]] Answer send_command(const Options& options);
 [[nodiscard]] Answer compress_command(const Options& options);
 [[nodiscard]] Answer tune_command(const Options& options);
 [[nodiscard]] Answer predict_command(const Options& options);

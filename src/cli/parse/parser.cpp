@@ -324,6 +324,9 @@ void Parser::add_prefill() {
                  "comma list of names and .csv files; static, dynamic: all of these");
   add_prefill_options(command, options_.prefill);
   add_planning(command);
+  add_send_options(add_command(tool_, "send", "requests of a file to bench_prefill --listen",
+                               send_command, {1, 1}, "requests: Azure's trace (.csv), JSON lines"),
+                   options_.prefill);
 }
 
 void Parser::add_rule() {

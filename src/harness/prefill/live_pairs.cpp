@@ -1,6 +1,7 @@
 #include "harness/prefill/live_pairs.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <span>
@@ -103,7 +104,8 @@ Plan with_noise_of(const prefill::LivePlan& live, const Run& run, int number) {
 
 }  // namespace
 
-LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& settings)
+LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
+                     prefill::Arrivals* arrivals)
     : planned_{planned},
       real_times_{planned.requests,
                   settings.backlog ? prefill::RealTimes::Load::backlog
@@ -115,7 +117,7 @@ LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& set
                  planned.bubbles,
                  planned.served,
                  planned.requests,
-                 arrivals_,
+                 arrivals == nullptr ? arrivals_ : *arrivals,
                  Rank{planned.scenario.training_ranks()},
                  live_options(planned, settings, real_times_)},
       run_{planned.scenario.run} {
@@ -132,11 +134,32 @@ const FilledStretch& LivePairs::open() {
   return opened_;
 }
 
-std::vector<LivePlaced> LivePairs::end_stretch(const std::vector<BegunSlot>& begun, Duration wall) {
+Duration LivePairs::wall_of(const OpResults& results) const {
+  Duration wall{};
+  for (const OpId op : stretches_.live().training)
+    wall = std::max(wall, results.times[index(op)].end);
+  return wall;
+}
+
+/// When each prompt had its last stage, of those that did.
+std::map<std::int32_t, Duration> LivePairs::ends_of(const std::vector<BegunSlot>& begun,
+                                                    const OpResults& results) const {
+  std::map<std::int32_t, Duration> ends;
+  for (const BegunSlot& each : begun) {
+    const prefill::SlotStage& last = stretches_.live().slot(each.pipeline, each.slot).back();
+    const std::size_t op = index(last.first) + to_size(last.parts) - 1;
+    if (results.outcomes.empty() || has_run(results.outcomes[op]))
+      ends[each.request] = results.times[op].end;
+  }
+  return ends;
+}
+
+std::vector<LivePlaced> LivePairs::end_stretch(const std::vector<BegunSlot>& begun, Duration wall,
+                                               const std::map<std::int32_t, Duration>& ended) {
   std::set<std::int32_t> requests;
   for (const BegunSlot& each : begun) requests.insert(each.request);
   const Duration clock = stretches_.controller().clock();
-  auto placed = stretches_.controller().end_stretch(wall, requests);
+  auto placed = stretches_.controller().end_stretch(wall, requests, ended);
   for (const LivePlaced& each : placed) {
     answers_.push_back(each.decision);
     for (Duration* time : {&answers_.back().arrival, &answers_.back().start, &answers_.back().end})
@@ -160,14 +183,24 @@ FilledStretch LivePairs::filled(const std::vector<BegunSlot>& begun,
   return stretch;
 }
 
-FilledStretch LivePairs::close(const engine::Ranks& ranks, Duration wall) {
+FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& results) {
   const auto begun = gather_begun(ranks, stretches_.begun());
-  const Duration all{ranks.world().maximum(wall.count())};
+  const Duration own = ranks.is_first() ? wall_of(results) : Duration{};
+  const Duration all{ranks.world().maximum(own.count())};
+  std::string ends;
+  if (ranks.is_first())
+    for (const auto& [request, end] : ends_of(begun, results))
+      ends += text_of_values<std::int64_t>(std::array<std::int64_t, 2>{request, end.count()});
+  std::map<std::int32_t, Duration> ended;
+  const auto words = values_of_text<std::int64_t>(ranks.world().broadcast(std::move(ends)));
+  for (std::size_t i = 0; i < words.size(); i += 2)
+    ended[static_cast<std::int32_t>(words[i])] = Duration{words[i + 1]};
   const int controller = planned_.scenario.training_ranks();
   std::string text;
   if (index(ranks.self()) == to_size(controller)) {
     std::vector<PlacedBytes> bytes;
-    for (const LivePlaced& each : end_stretch(begun, all)) bytes.push_back(PlacedBytes::of(each));
+    for (const LivePlaced& each : end_stretch(begun, all, ended))
+      bytes.push_back(PlacedBytes::of(each));
     text = text_of_values<PlacedBytes>(bytes);
   }
   text = ranks.world().broadcast(std::move(text), controller);
@@ -185,11 +218,9 @@ FilledStretch LivePairs::close(const engine::Ranks& ranks, Duration wall) {
 FilledStretch LivePairs::simulate(int number) {
   stretches_.begin();
   OpResults results = sim::simulate_results(with_noise_of(stretches_.live(), run_, number));
-  Duration wall{};
-  for (const OpId op : stretches_.live().training)
-    wall = std::max(wall, results.times[index(op)].end);
   const auto begun = stretches_.begun();
-  FilledStretch stretch = filled(begun, end_stretch(begun, wall));
+  FilledStretch stretch =
+      filled(begun, end_stretch(begun, wall_of(results), ends_of(begun, results)));
   stretch.predicted = std::move(results);
   stretch.tally = stretches_.tally();
   return stretch;

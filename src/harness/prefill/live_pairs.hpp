@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -14,26 +15,36 @@ namespace longhaul::harness {
 /// as this rank plays them, or as one process simulates all ranks.
 class LivePairs {
 public:
-  /// Both live as long.
-  LivePairs(const PlannedStretches& planned, const PrefillSettings& settings);
+  /// All live as long. `arrivals`: nullptr, those of the load.
+  LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
+            prefill::Arrivals* arrivals = nullptr);
 
   /// The plan of the next stretch, and training's planned times in it.
   [[nodiscard]] const FilledStretch& open();
   /// Of the stretch that was opened: the requests that it got. Collective; the slots that were
-  /// begun and the stretch's wall time (of rank 0) are told to all ranks.
-  [[nodiscard]] FilledStretch close(const engine::Ranks& ranks, Duration wall);
+  /// begun, the stretch's wall time and the ends of prompts (`results`, of rank 0) are told to all
+  /// ranks.
+  [[nodiscard]] FilledStretch close(const engine::Ranks& ranks, const OpResults& results);
   /// The stretch as simulated, with the noise of blocks that `number` draws.
   [[nodiscard]] FilledStretch simulate(int number);
 
   /// After the last stretch: to each request that was answered, by the clock of requests. On the
   /// controller's rank.
   [[nodiscard]] std::vector<prefill::Decision> answers();
+  /// Requests whose sender went before they began, likewise.
+  [[nodiscard]] const std::vector<prefill::Decision>& cancelled() const {
+    return stretches_.controller().cancelled();
+  }
 
 private:
   [[nodiscard]] FilledStretch filled(const std::vector<prefill::BegunSlot>& begun,
                                      const std::vector<prefill::LivePlaced>& placed) const;
   [[nodiscard]] std::vector<prefill::LivePlaced> end_stretch(
-      const std::vector<prefill::BegunSlot>& begun, Duration wall);
+      const std::vector<prefill::BegunSlot>& begun, Duration wall,
+      const std::map<std::int32_t, Duration>& ended);
+  [[nodiscard]] Duration wall_of(const OpResults& results) const;
+  [[nodiscard]] std::map<std::int32_t, Duration> ends_of(
+      const std::vector<prefill::BegunSlot>& begun, const OpResults& results) const;
 
   const PlannedStretches& planned_;
   prefill::RealTimes real_times_;

@@ -114,13 +114,15 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   planned.served = prefill::served_models(planned.scenario, cell);
   prefill::LoadOptions load = settings.load;
   load.seed = planned.scenario.run.seed;
-  planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
+  if (!settings.listen)
+    planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
   require_whole_prompts(planned, settings.controller);
   if (settings.controller == PrefillController::planned)
     planned.decisions = place(planned, settings);
   const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
-  planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
-                                               waiting, settings.pairs);
+  if (!settings.listen)
+    planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
+                                                 waiting, settings.pairs);
   planned.prefill_first =
       seeded_orders(settings.warmup + settings.pairs, planned.scenario.run.seed);
   return planned;

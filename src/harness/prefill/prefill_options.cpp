@@ -37,6 +37,20 @@ void take_load(const PrefillOptions& options, PrefillSettings& settings) {
     settings.load.poisson = positive_number("--poisson", options.poisson);
 }
 
+/// Requests come from clients: throws Error where something else says what they are.
+void take_address(const PrefillOptions& options, PrefillSettings& settings) {
+  if (options.listen.empty()) return;
+  if (settings.controller != PrefillController::live)
+    fail("--listen: a plan knows all requests before the run. Add --controller live.");
+  for (const auto& [option, value] : {std::pair{"--requests", &options.requests},
+                                      {"--backlog", &options.backlog},
+                                      {"--rate", &options.rate},
+                                      {"--poisson", &options.poisson}})
+    if (!value->empty())
+      fail("{}: with --listen clients say what arrives, and when. Leave one out.", option);
+  settings.listen = prefill::socket_address("--listen", options.listen);
+}
+
 }  // namespace
 
 void declare(Arguments& arguments, PrefillOptions& options) {
@@ -69,6 +83,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
                    "how often best-fit passes a request of a backlog over (default 256)");
   arguments.option("--rate", options.rate, "so many times as fast as the trace");
   arguments.option("--poisson", options.poisson, "requests a second, instead of its arrivals");
+  arguments.option("--listen", options.listen,
+                   "unix:PATH or tcp:PORT: requests of clients (longhaul send), not of a file");
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
   arguments.flag("--no-report", options.no_report, "no report.html in --out");
   arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:STRETCH, freeze@");
@@ -101,13 +117,14 @@ PrefillSettings settings_of(const PrefillOptions& options) {
   settings.stretch = options.stretch;
   settings.warmup = options.warmup;
   take_load(options, settings);
+  take_address(options, settings);
   settings.engine.credit = credit_of(options.credit);
   settings.engine.streams = true;  // both kinds of stretches are played in the same way
   settings.deadline = deadline_of(options.deadline);
   if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
   if (options.scenario.empty())
     fail("bench_prefill: a file is missing. Name a scenario (.toml) with a [prefill].");
-  if (options.requests.empty())
+  if (options.requests.empty() && !settings.listen)
     fail("bench_prefill: --requests is missing (who asks for what). Name a trace (.csv, .jsonl).");
   return settings;
 }

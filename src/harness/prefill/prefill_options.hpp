@@ -8,6 +8,7 @@
 #include "prefill/lowering/filled_plan.hpp"
 #include "prefill/play/play.hpp"
 #include "prefill/requests.hpp"
+#include "prefill/service/line_socket.hpp"
 
 namespace longhaul::harness {
 
@@ -18,6 +19,7 @@ struct PrefillOptions : SharedOptions {
   std::string overrun;                           ///< empty: not given
   std::string backlog, patience, rate, poisson;  ///< empty: not given
   std::string credit = "1ms", fault;
+  std::string listen;  ///< empty: not given
   int pairs = 20, stretch = 2, warmup = 1;
   bool no_report = false;  ///< report.html beside the trace
 };
@@ -35,9 +37,10 @@ struct PrefillSettings {
   prefill::Overrun overrun = prefill::Overrun::finish;
   std::optional<prefill::BacklogOptions> backlog{};  ///< nullopt: an open loop
   prefill::LoadOptions load;
-  int pairs = 20;   ///< of stretches, with prefill and without
-  int stretch = 2;  ///< iterations
-  int warmup = 1;   ///< pairs before them, which are not measured
+  std::optional<prefill::SocketAddress> listen{};  ///< requests come from there, not from a file
+  int pairs = 20;                                  ///< of stretches, with prefill and without
+  int stretch = 2;                                 ///< iterations
+  int warmup = 1;                                  ///< pairs before them, which are not measured
   engine::EngineOptions engine;
   Duration deadline{};
 };

@@ -190,12 +190,14 @@ ordered_json requests_json(const Counts& counts, const PrefillRun& run,
          {"offered", each.offered},
          {"done", each.done},
          {"refused", each.refused}});
-  ordered_json json{{"offered", counts.offered},
+  const std::int64_t cancelled = side == &StretchPair::with ? std::ssize(run.cancelled) : 0;
+  ordered_json json{{"offered", counts.offered + cancelled},
                     {"done", counts.done},
                     {"refused", refused},
                     {"failed", counts.failed},
                     {"late", late}};
   if (controller == PrefillController::live) {
+    json["cancelled"] = cancelled;
     json["declined"] = tally.declined;
     json["killed"] = tally.killed;
     json["late_answers"] = tally.late_answers;
@@ -290,6 +292,8 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
     json["requests_detail"].push_back(
         detail_json(each, found == played.end() ? nullptr : found->second, settings));
   }
+  for (const prefill::Decision& each : run.cancelled)
+    json["requests_detail"].push_back({{"id", each.request}, {"answer", "cancelled"}});
   return json;
 }
 
@@ -307,7 +311,8 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["training_ranks"] = planned.scenario.training_ranks();
   record["controller"] = to_string(settings.controller);
   record["policy"] = options.policy;
-  record["load"] = settings.backlog
+  record["load"] = settings.listen ? std::string{"clients of a socket"}
+                   : settings.backlog
                        ? fmt::format("a backlog of {}", settings.backlog->waiting)
                        : fmt::format("an open loop of {} requests", planned.requests.size());
   record["stretch_iterations"] = settings.stretch;
@@ -323,9 +328,10 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
 std::string why_not_sound(const PrefillRun& run) {
   if (run.wrong > 0) return fmt::format("{} messages or blocks were wrong", run.wrong);
   std::set<std::int64_t> answered;
-  for (const prefill::Decision& each : run.answers)
-    if (!answered.insert(each.request).second)
-      return fmt::format("request {} was answered twice", each.request);
+  for (const auto* const all : {&run.answers, &run.cancelled})
+    for (const prefill::Decision& each : *all)
+      if (!answered.insert(each.request).second)
+        return fmt::format("request {} was answered twice", each.request);
   std::set<std::int64_t> played;
   for (const StretchPair& pair : run.pairs)
     for (const PlayedRequest& each : pair.with.requests) {
@@ -333,14 +339,14 @@ std::string why_not_sound(const PrefillRun& run) {
         return fmt::format("request {} was played twice", each.request);
       if (each.is_done && each.decision + each.wait + each.compute + each.hop != each.ttft)
         return fmt::format("the parts of request {} do not add up to its TTFT", each.request);
+      if (each.is_done && each.ttft <= Duration{})
+        return fmt::format("request {} was done before it arrived", each.request);
     }
   const auto placed = std::ranges::count_if(
       run.answers, [](const prefill::Decision& each) { return !each.refused; });
   if (placed != std::ssize(played))
     return fmt::format("{} requests were placed and {} played", placed, played.size());
   return {};
-      if (each.is_done && each.ttft <= Duration{})
-        return fmt::format("request {} was done before it arrived", each.request);
 }
 
 std::string prefill_text(const ordered_json& record) {

@@ -108,9 +108,12 @@ void PrefillRows::forget() {
 }
 
 void make_tiny(PrefillOptions& options) {
-  options.scenario = options.requests = "--check";
+  options.scenario = "--check";
   options.schedule = "gpipe";
-  options.pairs = 3;
+  if (options.listen.empty()) {
+    options.requests = "--check";
+    options.pairs = 3;
+  }
   options.stretch = 2;
   options.warmup = 1;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <span>
 
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "base/index.hpp"
 #include "device/cpu_devices.hpp"
 #include "harness/prefill/live_pairs.hpp"
+#include "prefill/service/socket_arrivals.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -122,7 +124,7 @@ public:
   /// `pair` below 0: not measured, with the first one's prompts.
   [[nodiscard]] FilledStretch play(int pair, bool prefill_first, Results& results) {
     const bool live = settings_.controller == PrefillController::live;
-    if (live && (pair <= 0 || !live_)) live_.emplace(planned_, settings_);
+    if (live && (pair <= 0 || !live_)) begin_live(pair);
     FilledStretch filled =
         live ? live_->open() : planned_.fill(std::max(pair, 0), settings_.manners);
     for (const bool now_with : {prefill_first, !prefill_first})
@@ -131,28 +133,50 @@ public:
                    : playing_.play(planned_.training, planned_.predicted, pair);
     results.on = gather_results(ranks_, filled.filled.plan, offset_, results.with);
     results.off = gather_results(ranks_, planned_.training, offset_, results.without);
-    if (!live) return filled;
-    Duration wall{};
-    if (ranks_.is_first())
-      for (const OpId op : filled.filled.training)
-        wall = std::max(wall, results.on.times[index(op)].end);
-    return live_->close(ranks_, wall);
+    return live ? live_->close(ranks_, results.on) : filled;
   }
 
-  [[nodiscard]] std::vector<prefill::Decision> answers() {
-    if (!live_) return planned_.decisions;
+  /// All ranks get what the controller answered, and whose sender had gone.
+  void add_answers(PrefillRun& run) {
+    if (!live_) {
+      run.answers = planned_.decisions;
+      return;
+    }
+    std::vector<prefill::Decision> mine, cancelled;
+    if (is_controller()) {
+      mine = live_->answers();
+      cancelled = live_->cancelled();
+      if (socket_) socket_->fail_open();
+    }
     const int controller = planned_.scenario.training_ranks();
-    const bool is_it = index(ranks_.self()) == to_size(controller);
-    const auto mine = is_it ? live_->answers() : std::vector<prefill::Decision>{};
-    return broadcast_answers(ranks_, mine, controller);
+    run.answers = broadcast_answers(ranks_, mine, controller);
+    run.cancelled = broadcast_answers(ranks_, cancelled, controller);
   }
 
 private:
+  [[nodiscard]] bool is_controller() const {
+    return index(ranks_.self()) == to_size(planned_.scenario.training_ranks());
+  }
+  /// Clients are heard in the stretches that are measured.
+  void begin_live(int pair) {
+    if (pair >= 0 && settings_.listen && is_controller() && !socket_) {
+      std::vector<std::string> models;
+      std::set<std::int32_t> pipelines;
+      for (const prefill::Served& each : planned_.served) {
+        models.push_back(each.model.name);
+        for (const prefill::Pipeline& own : each.serving.pipelines) pipelines.insert(own.number);
+      }
+      socket_.emplace(*settings_.listen, models, pipelines);
+    }
+    live_.emplace(planned_, settings_, socket_ ? &*socket_ : nullptr);
+  }
+
   engine::Ranks& ranks_;
   const PlannedStretches& planned_;
   const PrefillSettings& settings_;
   Duration offset_;
   Playing playing_;
+  std::optional<prefill::SocketArrivals> socket_;
   std::optional<LivePairs> live_;
 };
 
@@ -184,7 +208,7 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
     }
     if (pair_done) pair_done(run.pairs);
   }
-  run.answers = pairs.answers();
+  pairs.add_answers(run);
   run.predicted_answers =
       settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
   run.wrong = ranks.world().sum(mine.wrong());

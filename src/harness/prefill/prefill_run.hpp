@@ -22,6 +22,7 @@ struct PrefillRun {
   std::vector<StretchPair> pairs;
   /// To each request that was answered, by the clock of requests; and as predicted, on rank 0.
   std::vector<prefill::Decision> answers, predicted_answers;
+  std::vector<prefill::Decision> cancelled;  ///< of a live run: their sender went before they began
   std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
 };
 

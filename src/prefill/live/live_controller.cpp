@@ -21,23 +21,6 @@ private:
 
 }  // namespace
 
-void TraceArrivals::collect(Duration now, std::vector<Request>& arrived,
-                            std::vector<std::int64_t>& /*cancelled*/) {
-  while (next_ < requests_.size() && requests_[next_].arrival <= now)
-    arrived.push_back(requests_[next_++]);
-}
-
-Duration TraceArrivals::next_look(Duration /*now*/) const {
-  return next_ < requests_.size() ? requests_[next_].arrival : Duration::max();
-}
-
-std::vector<Request> TraceArrivals::rest() {
-  std::vector<Request> rest(requests_.begin() + static_cast<std::ptrdiff_t>(next_),
-                            requests_.end());
-  next_ = requests_.size();
-  return rest;
-}
-
 LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
                                const IterationBubbles& stretch, const std::vector<Served>& served,
                                const std::vector<Request>& file, Arrivals& arrivals,
@@ -65,6 +48,7 @@ void LiveController::begin_stretch() {
   outbox_.clear();
   answers_ = 0;
   placed_.assign(live_.pipelines.size(), 0);
+  drained_.assign(live_.pipelines.size(), false);
   filled_.assign(live_.lanes.size(), 0);
   arrived_.insert(arrived_.begin(), pending_.begin(), pending_.end());
   pending_.clear();
@@ -77,8 +61,9 @@ std::unique_ptr<plan::OpSource> LiveController::source() {
 
 plan::Decision LiveController::next(const plan::PastEvents& past) {
   heed(past);
-  if (expected_.is_over()) return plan::LaneOver{};
   const Duration now = past.now();
+  const bool is_dead = options_.dies_at && clock_ + now >= *options_.dies_at;
+  if (expected_.is_over() || is_dead) return plan::LaneOver{};
   if (outbox_.empty()) decide(now);
   if (!outbox_.empty() && answers_ < live_.answers.size()) {
     const LiveAnswer answer = outbox_.front();
@@ -97,20 +82,14 @@ void LiveController::heed(const plan::PastEvents& past) {
     const LiveOp& op = live_.ops[index(end.op)];
     if (op.kind == LiveOp::Kind::training)
       expected_.heed(OpId{static_cast<std::uint32_t>(op.number)}, end.end);
-    if (op.kind == LiveOp::Kind::stage) stage_ended(op, LiveAnswer::of(end.words));
+    if (op.kind == LiveOp::Kind::stage) stage_ended(op, LiveAnswer::of(end.words), end.end);
   }
-}
-
-void LiveController::stage_ended(const LiveOp& op, const LiveAnswer& answer) {
-  const auto found = entry_of_.find(answer.request);
-  if (found == entry_of_.end()) return;
-  if (op.part + 1 == live_.slot(op.pipeline, op.number)[at(op.stage)].parts)
-    entries_[found->second].ended[at(op.stage)] = true;
 }
 
 void LiveController::decide(Duration now) {
   look_ = Duration::max();
   let_in(now);
+  heed_drains(now);
   if (queue_ && fills_bubbles())
     fill_bubbles(now);
   else if (queue_)
@@ -133,26 +112,6 @@ void LiveController::let_in(Duration now) {
   for (const std::int64_t request : cancelled) cancel(request, now);
   const Duration next = arrivals_.next_look(clock_ + now);
   if (next < Duration::max()) look_ = std::min(look_, std::max(next - clock_, now + Duration{1}));
-}
-
-/// A request whose sender has gone does not begin any more.
-void LiveController::cancel(std::int64_t request, Duration now) {
-  const auto is_it = [&](const Waiting& each) { return each.request.id == request; };
-  for (auto* waiting : {&arrived_, &pending_}) {
-    const auto found = std::ranges::find_if(*waiting, is_it);
-    if (found == waiting->end()) continue;
-    cancelled_.push_back(decision_of(*found));
-    waiting->erase(found);
-    return;
-  }
-  const auto found = entry_of_.find(static_cast<std::int32_t>(request));
-  if (found == entry_of_.end()) return;
-  Entry& entry = entries_[found->second];
-  if (entry.is_withdrawn || entry.ended.front() || entry.answer.start <= now) return;
-  entry.is_withdrawn = true;
-  LiveAnswer withdrawal = entry.answer;
-  withdrawal.is_withdrawn = true;
-  outbox_.push_back(withdrawal);
 }
 
 std::optional<RefusalReason> LiveController::admit(Waiting& waiting) {
@@ -219,6 +178,7 @@ void LiveController::fill_bubbles(Duration now) {
   std::vector<std::tuple<Duration, std::size_t, std::size_t>> open;  // opens, pipeline, block
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
     const std::int32_t rank = live_.pipelines[p].pipeline.ranks.front();
+    if (drained_[p]) continue;
     for (std::size_t& block = filled_[at(rank)]; block <= expected_.blocks(rank); ++block) {
       const Duration opens = expected_.opens(rank, block, now);
       if (opens - options_.lead > now) {
@@ -291,7 +251,7 @@ std::optional<LiveController::Choice> LiveController::choose(FreeTime& free, con
   std::optional<Choice> best;
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
     const LivePipeline& each = live_.pipelines[p];
-    if (each.model != waiting.model || placed_[p] == live_.slots) continue;
+    if (each.model != waiting.model || placed_[p] == live_.slots || drained_[p]) continue;
     const auto start = earliest_pass(free, own, each.pipeline, waiting.whole, now,
                                      best ? best->start : free.period());
     if (!start) continue;
@@ -333,62 +293,8 @@ void LiveController::place(const Waiting& waiting, std::size_t pipeline, Duratio
   ++placed_[pipeline];
   entry_of_[entry.answer.request] = entries_.size();
   outbox_.push_back(entry.answer);
+  tell_of(entry, NewsKind::placed, entry.end);
   entries_.push_back(std::move(entry));
-}
-
-Decision LiveController::decision_of(const Waiting& waiting) const {
-  return {.request = waiting.request.id,
-          .arrival = waiting.request.arrival,
-          .tokens = waiting.request.tokens,
-          .model = waiting.model};
-}
-
-void LiveController::refuse(const Waiting& waiting, RefusalReason reason) {
-  refused_.push_back(decision_of(waiting));
-  refused_.back().refused = reason;
-}
-
-std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
-                                                    const std::set<std::int32_t>& begun) {
-  std::vector<LivePlaced> placed;
-  for (const Entry& entry : entries_) {
-    if (!begun.contains(entry.answer.request)) {
-      if (entry.is_withdrawn)
-        cancelled_.push_back(decision_of(entry.waiting));
-      else if (queue_)
-        queue_->put_back(entry.waiting);
-      else
-        pending_.push_back(entry.waiting);
-      continue;
-    }
-    const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];
-    LivePlaced& each = placed.emplace_back();
-    each.decision = decision_of(entry.waiting);
-    each.decision.arrival -= clock_;
-    each.decision.pipeline = own.pipeline.number;
-    each.decision.start = entry.answer.start;
-    each.decision.end = entry.end;
-    each.decision.compute = entry.waiting.whole;
-    each.decision.hops = (model(own.model).stages - 1) * model(own.model).hop;
-    each.pipeline = entry.answer.pipeline;
-    each.answer = entry.number;
-  }
-  std::ranges::stable_sort(pending_, {}, [](const Waiting& each) {
-    return std::pair{each.request.arrival, each.request.id};
-  });
-  clock_ += wall;
-  return placed;
-}
-
-void LiveController::close() {
-  for (auto* waiting : {&arrived_, &pending_}) {
-    for (const Waiting& each : *waiting) refuse(each, RefusalReason::closed);
-    waiting->clear();
-  }
-  for (const Request& request : arrivals_.rest()) {
-    Waiting waiting{.request = request};
-    refuse(waiting, admit(waiting).value_or(RefusalReason::closed));
-  }
 }
 
 }  // namespace longhaul::prefill

@@ -10,40 +10,11 @@
 #include <vector>
 
 #include "prefill/backlog_queue.hpp"
+#include "prefill/live/arrivals.hpp"
 #include "prefill/live/expected_training.hpp"
 #include "prefill/live/live_plan.hpp"
 
 namespace longhaul::prefill {
-
-/// Requests as they arrive while a run goes on, by the clock of requests.
-class Arrivals {
-public:
-  Arrivals() = default;
-  Arrivals(const Arrivals&) = delete;
-  Arrivals& operator=(const Arrivals&) = delete;
-  virtual ~Arrivals() = default;
-  /// Adds those that have arrived by now and were not handed over yet, and whose sender has gone.
-  virtual void collect(Duration now, std::vector<Request>& arrived,
-                       std::vector<std::int64_t>& cancelled) = 0;
-  /// When to collect next; Duration::max(): never.
-  [[nodiscard]] virtual Duration next_look(Duration now) const = 0;
-  /// All that would still arrive, at the run's end.
-  [[nodiscard]] virtual std::vector<Request> rest() { return {}; }
-};
-
-/// Those of a trace, by arrival.
-class TraceArrivals final : public Arrivals {
-public:
-  explicit TraceArrivals(std::vector<Request> requests) : requests_{std::move(requests)} {}
-  void collect(Duration now, std::vector<Request>& arrived,
-               std::vector<std::int64_t>& cancelled) override;
-  [[nodiscard]] Duration next_look(Duration now) const override;
-  [[nodiscard]] std::vector<Request> rest() override;
-
-private:
-  std::vector<Request> requests_;
-  std::size_t next_ = 0;
-};
 
 struct LiveControllerOptions {
   PlacementPolicy policy = PlacementPolicy::best_fit;
@@ -51,6 +22,7 @@ struct LiveControllerOptions {
   /// So long before a bubble opens it is filled from a backlog: more hides a late controller, less
   /// knows more.
   Duration lead{20'000'000};
+  std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };
 
 /// A prompt that was placed in a stretch; all times from the stretch's begin.
@@ -83,8 +55,10 @@ public:
   [[nodiscard]] std::unique_ptr<plan::OpSource> source();
   [[nodiscard]] plan::Decision next(const plan::PastEvents& past);
   /// After a stretch that took so long: what was placed and has begun. The rest waits again.
-  [[nodiscard]] std::vector<LivePlaced> end_stretch(Duration wall,
-                                                    const std::set<std::int32_t>& begun);
+  /// `ended`: when prompts had their last stage, for those of which it has not heard.
+  [[nodiscard]] std::vector<LivePlaced> end_stretch(
+      Duration wall, const std::set<std::int32_t>& begun,
+      const std::map<std::int32_t, Duration>& ended = {});
   /// Answers at once, and those of the run's end: refusals, by the clock of requests.
   [[nodiscard]] const std::vector<Decision>& refused() const { return refused_; }
   /// Requests whose sender went before they began.
@@ -102,6 +76,7 @@ private:
     std::vector<std::size_t> closes;  ///< by stage: the block that closes its bubble
     std::vector<bool> ended;          ///< by stage
     bool is_withdrawn = false;
+    bool comes_back = false;  ///< withdrawn, and waits again
   };
   struct Choice {
     std::size_t pipeline = 0;
@@ -109,10 +84,14 @@ private:
   };
 
   void heed(const plan::PastEvents& past);
-  void stage_ended(const LiveOp& op, const LiveAnswer& answer);
+  void stage_ended(const LiveOp& op, const LiveAnswer& answer, Duration end);
+  void heed_drains(Duration now);
   void decide(Duration now);
   void let_in(Duration now);
   void cancel(std::int64_t request, Duration now);
+  bool withdraw(Entry& entry, Duration now);
+  void give_up(const Waiting& waiting);
+  void tell_of(const Entry& entry, NewsKind kind, Duration end);
   [[nodiscard]] std::optional<RefusalReason> admit(Waiting& waiting);
   [[nodiscard]] bool could_hold(const Waiting& waiting);
   void place_arrived(Duration now);
@@ -143,6 +122,7 @@ private:
   std::vector<Waiting> arrived_;                  ///< that no one has looked at
   std::vector<Waiting> pending_;                  ///< for which the stretch had no room
   std::vector<int> placed_;                       ///< by pipeline
+  std::vector<bool> drained_;                     ///< by pipeline
   std::vector<std::size_t> filled_;               ///< by rank: bubbles up to this block's
   std::deque<LiveAnswer> outbox_;
   std::size_t answers_ = 0;

@@ -39,6 +39,7 @@ public:
   [[nodiscard]] const Plan& plan() const { return live_.plan; }
   [[nodiscard]] const LivePlan& live() const { return live_; }
   [[nodiscard]] LiveController& controller() { return controller_; }
+  [[nodiscard]] const LiveController& controller() const { return controller_; }
   void begin();
   /// Slots that GPUs of this process have begun in the stretch.
   [[nodiscard]] std::vector<BegunSlot> begun() const;

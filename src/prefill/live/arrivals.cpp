@@ -1,0 +1,22 @@
+#include "prefill/live/arrivals.hpp"
+
+namespace longhaul::prefill {
+
+void TraceArrivals::collect(Duration now, std::vector<Request>& arrived,
+                            std::vector<std::int64_t>& /*cancelled*/) {
+  while (next_ < requests_.size() && requests_[next_].arrival <= now)
+    arrived.push_back(requests_[next_++]);
+}
+
+Duration TraceArrivals::next_look(Duration /*now*/) const {
+  return next_ < requests_.size() ? requests_[next_].arrival : Duration::max();
+}
+
+std::vector<Request> TraceArrivals::rest() {
+  std::vector<Request> rest(requests_.begin() + static_cast<std::ptrdiff_t>(next_),
+                            requests_.end());
+  next_ = requests_.size();
+  return rest;
+}
+
+}  // namespace longhaul::prefill
