@@ -1,4 +1,7 @@
 // The worked values of the model: 2 stages, 2 microbatches, F 100 ms, B 200 ms, no links.
+#include <map>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,6 +122,18 @@ TEST(KnownValues, WeightsOfPresetsAreShared) {
   const ServedDimensions llama = served_presets()[1].dimensions;
   EXPECT_EQ(llama.weights(), Bytes{16'060'522'496}) << "16.06 GB";
   EXPECT_EQ(llama.weights() / 8, Bytes{2'007'565'312}) << "2 GB a GPU";
+}
+
+// As their authors publish them (docs/prefill.md has 2 bytes x these / k).
+TEST(KnownValues, PresetsHaveTheirModelsParameters) {
+  std::map<std::string, std::int64_t> parameters;
+  for (const ServedPreset& preset : served_presets())
+    parameters[preset.name] = preset.dimensions.parameters();
+  EXPECT_EQ(parameters, (std::map<std::string, std::int64_t>{{"llama3-1b", 1'235'814'400},
+                                                             {"llama3-8b", 8'030'261'248},
+                                                             {"mistral-7b", 7'241'732'096},
+                                                             {"phi3-mini", 3'821'079'552},
+                                                             {"gemma-2b", 2'506'172'416}}));
 }
 
 }  // namespace

@@ -92,13 +92,15 @@ struct PrefillArguments {
   std::string requests, policy, placements_out;
   std::string rate, copies, window, poisson, backlog, patience;
   std::string kv, route, regions, signals, overrun, objective, price;
-  std::string to;  ///< of `send`
+  std::string to;             ///< of `send`
+  std::string weights, pcie;  ///< of `bubbles`
   bool stream = false;
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_prefill_options(Arguments& command, PrefillArguments& arguments);
 void add_send_options(Arguments& command, PrefillArguments& arguments);
+void add_swap_options(Arguments& command, PrefillArguments& arguments);
 
 /// The options of `longhaul compress`, as typed; empty: the default.
 struct CompressArguments {

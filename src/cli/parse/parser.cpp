@@ -313,6 +313,7 @@ void Parser::add_bubbles() {
   command.option("--trace", options_.trace,
                  "a trace or a run's directory instead: measured, and how far the prediction was "
                  "off");
+  add_swap_options(command, options_.prefill);
   add_planning(command);
 }
 

@@ -2,12 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/program/arguments.hpp"
+#include "base/suggest.hpp"
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/prefill/simulated_bubbles.hpp"
 #include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
 #include "planner/collectives/grain.hpp"
+#include "prefill/accounts/training_state.hpp"
 #include "report/record.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
@@ -18,7 +21,50 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr const char* kPcie = "64GB/s";  // BubbleTea, section 5
+
 ordered_json or_null(std::int64_t op) { return op < 0 ? ordered_json{} : ordered_json(op); }
+
+/// Of --weights swap; empty: weights stay in memory.
+std::vector<prefill::WeightSwap> swaps_of(const SimulatedBubbles& bubbles, const Scenario& scenario,
+                                          const PrefillArguments& typed) {
+  if (typed.weights.empty()) return {};
+  return prefill::swapped_weights(bubbles.iteration, scenario,
+                                  prefill::served_models(scenario, bubbles.cell),
+                                  parse_bandwidth(typed.pcie.empty() ? kPcie : typed.pcie));
+}
+
+void check_swap(const PrefillArguments& typed) {
+  if (!typed.weights.empty() && typed.weights != "swap")
+    fail("--weights: there is no \"{}\". {}", typed.weights,
+         suggestion(typed.weights, std::vector<std::string>{"swap"}));
+  if (typed.weights.empty() && !typed.pcie.empty())
+    fail("--pcie: it has no effect without --weights swap. Add that, or leave it out.");
+}
+
+ordered_json swaps_json(const std::vector<prefill::WeightSwap>& swaps) {
+  ordered_json json = ordered_json::array();
+  for (const prefill::WeightSwap& each : swaps)
+    json.push_back({{"model", each.model},
+                    {"load_ns", each.load.count()},
+                    {"restore_ns", each.restore.count()},
+                    {"bubbles", each.bubbles},
+                    {"usable_bubbles", each.usable},
+                    {"idle_ns", each.idle.count()},
+                    {"left_ns", each.left.count()}});
+  return json;
+}
+
+std::string swaps_text(const std::string& schedule, const std::vector<prefill::WeightSwap>& swaps) {
+  std::string text;
+  for (const prefill::WeightSwap& each : swaps)
+    text += fmt::format(
+        "\n{}: {} swapped in ({}) and training's weights back ({}) leave {} of {} in {} of {} "
+        "bubbles\n",
+        schedule, each.model, to_text(each.load), to_text(each.restore), to_text(each.left),
+        to_text(each.idle), each.usable, each.bubbles);
+  return text;
+}
 
 }  // namespace
 
@@ -31,6 +77,12 @@ SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
   const int cell = scenario.parallel.cell.value_or(plan.cell);
   return {schedule, prefill::find_bubbles(timeline.rows, scenario.training_ranks()), cell,
           std::move(plan), std::move(times)};
+}
+
+void add_swap_options(Arguments& command, PrefillArguments& arguments) {
+  command.option("--weights", arguments.weights,
+                 "swap: what loading the served model and training by turns would leave");
+  command.option("--pcie", arguments.pcie, "rate of these loads (default 64GB/s)");
 }
 
 std::vector<SimulatedBubbles> simulated_bubbles(const Options& options, const Scenario& scenario) {
@@ -96,18 +148,27 @@ std::string bubbles_text(const std::vector<SimulatedBubbles>& all, TableWidth wi
 }
 
 Answer bubbles_command(const Options& options) {
+  check_swap(options.prefill);
+  if (!options.trace.empty() && !options.prefill.weights.empty())
+    fail("--weights: it is of a scenario's bubbles. Leave --trace out.");
   if (!options.trace.empty()) return measured_bubbles_command(options);
   if (options.files.empty())
     fail("bubbles: a file is missing. Name a scenario (.toml), or a trace with --trace.");
   const Scenario scenario = scenario_of(options);
   const std::vector<SimulatedBubbles> all = simulated_bubbles(options, scenario);
+  std::string swaps;
+  ordered_json json = options.json ? record_header(options, scenario) : ordered_json{};
+  json["schedules"] = ordered_json::array();
+  for (const SimulatedBubbles& each : all) {
+    const auto swapped = swaps_of(each, scenario, options.prefill);
+    swaps += swaps_text(each.schedule.name, swapped);
+    json["schedules"].push_back(bubbles_json(each));
+    if (!swapped.empty()) json["schedules"].back()["swap"] = swaps_json(swapped);
+  }
   if (!options.json)
     return {fmt::format("{}: {}; simulated, {}\n\n", scenario.name, report::size_text(scenario),
                         options.comm) +
-            bubbles_text(all, table_width(options)) + report::ignored_text(scenario)};
-  ordered_json json = record_header(options, scenario);
-  json["schedules"] = ordered_json::array();
-  for (const SimulatedBubbles& each : all) json["schedules"].push_back(bubbles_json(each));
+            bubbles_text(all, table_width(options)) + swaps + report::ignored_text(scenario)};
   return {report::json_text(json)};
 }
 

@@ -1,7 +1,9 @@
 #include "prefill/accounts/training_state.hpp"
 
 #include <algorithm>
+#include <span>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "schedule/memory.hpp"
 
@@ -15,7 +17,7 @@ struct MemoryChange {
 };
 
 /// The share of a served model's weights on each GPU: equal parts, the remainder on the first.
-std::vector<Bytes> served_weights(int gpus, const std::vector<Served>& served) {
+std::vector<Bytes> served_weights(int gpus, std::span<const Served> served) {
   std::vector<Bytes> weights(to_size(gpus));
   for (const Served& each : served) {
     if (!each.model.dimensions) continue;
@@ -91,6 +93,35 @@ std::vector<std::vector<InterfaceHold>> interface_holds(const Plan& plan, const 
   }
   for (auto& own : holds) std::ranges::sort(own, {}, &InterfaceHold::start);
   return holds;
+}
+
+std::vector<WeightSwap> swapped_weights(const IterationBubbles& iteration, const Scenario& scenario,
+                                        const std::vector<Served>& served, Bandwidth rate) {
+  std::vector<WeightSwap> all;
+  for (const Served& each : served) {
+    if (!each.model.dimensions)
+      fail(
+          "{}: --weights swap needs its dimensions, from which weights follow. Give prefill.model.",
+          each.model.name);
+    const std::vector<Bytes> weights = served_weights(iteration.gpus, {&each, 1});
+    WeightSwap swap{.model = each.model.name};
+    for (const Bubble& bubble : iteration.bubbles) {
+      const Bytes own = weights[at(bubble.rank)];
+      if (own == Bytes{}) continue;  // it serves nothing
+      const auto stage = scenario.place_of(Rank{bubble.rank}).stage;
+      const Duration load = own / rate, restore = scenario.costs.weights[index(stage)] / rate;
+      swap.load = std::max(swap.load, load);
+      swap.restore = std::max(swap.restore, restore);
+      swap.idle += bubble.length();
+      ++swap.bubbles;
+      const Duration left = bubble.length() - load - restore;
+      if (left <= each.model.guard) continue;
+      swap.left += left;
+      ++swap.usable;
+    }
+    all.push_back(std::move(swap));
+  }
+  return all;
 }
 
 }  // namespace longhaul::prefill

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -22,5 +24,21 @@ namespace longhaul::prefill {
 [[nodiscard]] std::vector<std::vector<InterfaceHold>> interface_holds(const Plan& plan,
                                                                       const OpTimes& times,
                                                                       int gpus);
+
+/// What swapping weights would leave of the bubbles: GPUs hold training's and the served model's by
+/// turns, so that each bubble begins with a load of the model's share and ends with one of
+/// training's weights, over one link of the host.
+struct WeightSwap {
+  std::string model;
+  Duration load{}, restore{};  ///< the longest of a GPU
+  Duration idle{}, left{};     ///< of all bubbles of GPUs that hold the model; what loads leave
+  std::int64_t bubbles = 0,
+               usable = 0;  ///< all of them; those of which more than the guard is left
+};
+/// By served model. Throws Error where one has no dimensions, from which its weights follow.
+[[nodiscard]] std::vector<WeightSwap> swapped_weights(const IterationBubbles& iteration,
+                                                      const Scenario& scenario,
+                                                      const std::vector<Served>& served,
+                                                      Bandwidth rate);
 
 }  // namespace longhaul::prefill

@@ -84,6 +84,29 @@ TEST_F(PrefillCommand, RefusesAStreamThatNeedsAllRequests) {
   }
 }
 
+// Two GPUs whose bubbles are 300 ms long: 1 GB of a gemma-2b's share, and 1 GB of training's.
+TEST_F(PrefillCommand, SaysWhatSwappingWeightsLeavesOfTheBubbles) {
+  const std::vector<std::string> swap{
+      "bubbles", scenario_,           "--schedule", "gpipe", "--set", "prefill.model=gemma-2b",
+      "--set",   "costs.weights=1GB", "--weights",  "swap",  "--json"};
+  const Outcome found = longhaul_run(swap);
+  ASSERT_EQ(found.code, 0) << found.err;
+  const nlohmann::json json = found.json()["schedules"][0]["swap"][0];
+  const std::int64_t load = json["load_ns"], restore = json["restore_ns"];
+  EXPECT_EQ(load, 78'317'568) << "2,506,172,416 numbers of 2 bytes at 64 GB/s";
+  EXPECT_EQ(restore, 15'625'000);
+  EXPECT_EQ(json["idle_ns"], 600'000'000);
+  EXPECT_EQ(json["left_ns"], 600'000'000 - 2 * (load + restore));
+  EXPECT_EQ(json["usable_bubbles"], 2);
+  std::vector<std::string> slow = swap;
+  slow.insert(slow.end(), {"--pcie", "16GB/s"});
+  EXPECT_EQ(longhaul_run(slow).json()["schedules"][0]["swap"][0]["left_ns"], 0);
+  const Outcome unknown =
+      longhaul_run({"bubbles", scenario_, "--schedule", "gpipe", "--weights", "swap"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("needs its dimensions"));
+}
+
 TEST_F(PrefillCommand, PlacesEachRequestOrSaysWhyNot) {
   const std::string out = directory_.path("answers.csv");
   const Outcome found = run({"--requests", requests_, "--json", "--placements-out", out});
