@@ -81,11 +81,10 @@ class Figure13(unittest.TestCase):
 
 class Placement(unittest.TestCase):
     def test_claims_are_judged_by_the_controller(self):
-        said = [{"name": f"{name}/{gpus}/iterations:1", "mean_ns": mean, "median_ns": mean,
-                 "p99_ns": 2 * mean}
-                for name, gpus, mean in (("earliest", 12, 2000), ("earliest", 1000, 150e3),
-                                         ("earliest_of_all", 12, 100),
-                                         ("earliest_of_all", 1000, 200))]
+        said = [{"name": f"decide/{name}", "mean_ns": mean, "median_ns": mean, "p99_ns": 2 * mean}
+                for name, mean in (("earliest/12/50", 2000), ("earliest/1000/50", 150e3),
+                                   ("earliest/1000/150", 1), ("earliest_of_all/12/50", 100),
+                                   ("earliest_of_all/1000/50", 200))]
         verdicts = placement.verdicts(placement.table_of(said))
         self.assertEqual([one.verdict for one in verdicts], [claims.HOLDS, claims.FAILS])
         self.assertIn("p99 300.00 us", verdicts[1].ours)
