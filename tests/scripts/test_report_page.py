@@ -215,7 +215,7 @@ class AdvicePage(unittest.TestCase):
         self.assertIn("Plan 1 is best", sentences[1])
         ideas = [each["idea"] for each in self.advice["waterfall"]]
         names = self.texts("#waterfall text[text-anchor=end]")
-        self.assertEqual(names[:len(ideas) + 2], ["fastest static schedule", *ideas, "the best plan"])
+        self.assertEqual(names[:len(ideas) + 2], ["without any idea", *ideas, "the best plan"])
         bars = self.browser.find_elements(By.CSS_SELECTOR, "#waterfall rect")
         first, last = bars[0].rect["width"], bars[len(ideas) + 1].rect["width"]
         self.assertAlmostEqual(last / first, self.advice["plans"][0]["iteration_ns"] / self.advice["baseline_ns"],

@@ -108,6 +108,10 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   }
   advised.header = report::record_header(
       {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
+  advised.header["scenario"] = scenario.name;
+  advised.header["model"] = problem.model.model;
+  advised.header["machine"] = problem.machine->name;
+  advised.header["global_batch"] = problem.model.global_batch;
   advised.head = fmt::format("{} on {}: global batch {}", problem.model.model,
                              problem.machine->name, problem.model.global_batch);
   advised.goal = layouts.goal;

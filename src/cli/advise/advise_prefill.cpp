@@ -43,13 +43,17 @@ Earned earned_in(const AdvisedPlan& plan, const Scenario& scenario, const Prefil
 
 }  // namespace
 
-planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
-                              const Options& options) {
+PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
   PrefillArguments typed = options.prefill;
   typed.objective = "value";
-  const PrefillInput input = read_prefill_input(typed, scenario);
+  PrefillInput input = read_prefill_input(typed, scenario);
   if (scenario.served.empty())
     fail("--objective value: {} serves nothing (there is no [prefill]). Add one.", scenario.name);
+  return input;
+}
+
+planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
+                              const PrefillInput& input) {
   constexpr double kAssumedGpuHour = 2;  // $, as `prefill --objective value` has it
   const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
   const double a_ns = scenario.training_ranks() * gpu_hour / 3600;  // nanodollars of all GPUs

@@ -121,11 +121,12 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   facts.tokens_per_iteration = tokens_per_iteration_of(scenario);
   facts.dollars_per_hour = dollars_per_hour_of(scenario);
   how.longest = longest_iteration(terms, facts.tokens_per_iteration, facts.gpus);
+  std::optional<PrefillInput> prompts;
+  if (goal == planner::AdviceGoal::value) prompts = prompts_of(options, scenario);
   Advised advised;
   advised.advice = planner::advise(scenario, how).or_throw();
   advised.goal = goal;
-  if (goal == planner::AdviceGoal::value)
-    advised.advice = filled_advice(advised.advice, scenario, options);
+  if (prompts) advised.advice = filled_advice(advised.advice, scenario, *prompts);
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
     advised.facts.push_back(facts);

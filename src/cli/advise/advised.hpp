@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command/commands.hpp"
+#include "cli/prefill/filled_schedule.hpp"
 #include "planner/advice/failures.hpp"
 #include "planner/advice/layout_advice.hpp"
 
@@ -54,7 +55,9 @@ struct Advised {
 /// --objective value: plans by what an iteration costs less what prompts earn in it, each with
 /// bubbles that are filled (--requests, --backlog, --prefill-price) and without.
 [[nodiscard]] planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
-                                            const Options& options);
+                                            const PrefillInput& input);
+/// The prompts that these options name. Throws Error where one is missing.
+[[nodiscard]] PrefillInput prompts_of(const Options& options, const Scenario& scenario);
 /// The scenario has no stages.
 [[nodiscard]] Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
                                          const TrainingTerms& terms);

@@ -32,14 +32,35 @@ std::string joined_ideas(const ordered_json& plan) {
   return ideas.empty() ? "none" : fmt::format("{}", fmt::join(ideas, ", "));
 }
 
+/// What plans are compared by: "ns", or "nanodollars".
+std::string unit_of(const ordered_json& advice) {
+  return advice.contains("baseline_ns") ? "ns" : "nanodollars";
+}
+
+std::string score_text(const ordered_json& score, const std::string& unit) {
+  return unit == "ns" ? advised_time(score) : fmt::format("${:.4g}", score.get<double>() * 1e-9);
+}
+
+std::int64_t added_by(const ordered_json& idea, const std::string& unit) {
+  return idea.at("added_" + unit).get<std::int64_t>();
+}
+
 std::string advice_asked(const ordered_json& advice) {
+  if (advice.at("layouts").is_number())
+    return fmt::format(
+        "Asked: how to divide and train {} {}; of {} layouts {} plans were simulated, nothing was "
+        "run.",
+        advice.at("scenario").get<std::string>(),
+        unit_of(advice) == "ns" ? "fastest" : "most cheaply", advice.at("layouts").get<int>(),
+        advice.value("searched", 0));
   const auto count = [&](const char* key, const char* noun) {
     return report::counted(advice.at(key).get<int>(), noun);
   };
   return fmt::format(
-      "Asked: how to train {} ({}, {}, {}) fastest; {} were simulated, nothing was run.",
+      "Asked: how to train {} ({}, {}, {}) {}; {} were simulated, nothing was run.",
       advice.at("scenario").get<std::string>(), count("stages", "stage"),
       count("replicas", "replica"), count("microbatches", "microbatch"),
+      unit_of(advice) == "ns" ? "fastest" : "at the least cost less what prompts earn",
       report::counted(advice.value("searched", 0), "plan"));
 }
 
@@ -59,22 +80,28 @@ std::string advice_won(const ordered_json& best) {
                             joined_ideas(best));
 }
 
-std::string advice_by_how_much(const ordered_json& advice, const ordered_json& best) {
-  const ordered_json& baseline = at_or_null(advice, "baseline_ns");
-  if (!baseline.is_number()) return "No static schedule fits: there is nothing to hold it against.";
-  const auto from = baseline.get<double>(), to = best.at("iteration_ns").get<double>();
+std::string advice_by_how_much(const ordered_json& advice) {
+  const std::string unit = unit_of(advice);
+  const ordered_json& baseline = at_or_null(advice, ("baseline_" + unit).c_str());
+  if (!baseline.is_number())
+    return "No plan without ideas fits: there is nothing to compare it with.";
   const std::string over =
-      fmt::format("the fastest static schedule, which takes {}", advised_time(baseline));
-  if (to >= from) return fmt::format("No idea makes it faster than {}.", over);
-  std::string text = fmt::format("That is {:.1f}% less than {}", 100 * (1 - to / from), over);
-  const ordered_json& waterfall = advice.at("waterfall");
-  const auto most = std::ranges::max_element(waterfall, {}, [](const ordered_json& each) {
-    return each.at("added_ns").get<std::int64_t>();
-  });
-  if (most != waterfall.end())
-    text += fmt::format("; {} brings most of it, {}", most->at("idea").get<std::string>(),
-                        advised_time(most->at("added_ns")));
-  return text + ".";
+      fmt::format("the best plan without any idea, which {} {}", unit == "ns" ? "takes" : "costs",
+                  score_text(baseline, unit));
+  std::int64_t gain = 0;
+  const ordered_json* most = nullptr;
+  for (const ordered_json& each : advice.at("waterfall")) {
+    gain += added_by(each, unit);
+    if (most == nullptr || added_by(each, unit) > added_by(*most, unit)) most = &each;
+  }
+  if (gain <= 0) return fmt::format("No idea makes it better than {}.", over);
+  const auto from = baseline.get<double>();
+  const std::string share = from > 0
+                                ? fmt::format("{:.1f}%", 100 * static_cast<double>(gain) / from)
+                                : score_text(gain, unit);
+  return fmt::format("That is {} less than {}; {} brings most of it, {}.", share, over,
+                     most->at("idea").get<std::string>(),
+                     score_text(most->at("added_" + unit), unit));
 }
 
 std::string advice_how_true(const ordered_json& best, const fs::path& directory) {
@@ -148,8 +175,11 @@ report::ReportedRun run_of_best(const ordered_json& advice, const ordered_json& 
   report::ReportedRun run = report::reported_run(directory.string(), trace::read_trace(file));
   const auto reports =
       report::reports_of(run.trace.predicted, run.trace.predicted.schedules.at(0), 0);
-  if (reports.at(0).makespan_ns != best.at("iteration_ns").get<std::int64_t>())
-    fail("its scenario now gives {}, no longer {}", to_text(Duration{reports.at(0).makespan_ns}),
+  // The makespan ends before the optimizer's steps, the iteration after them.
+  std::int64_t end = reports.at(0).makespan_ns;
+  for (const TimelineRow& row : run.trace.predicted.rows) end = std::max(end, row.end_ns);
+  if (end != best.at("iteration_ns").get<std::int64_t>())
+    fail("its scenario now gives {}, no longer {}", to_text(Duration{end}),
          advised_time(best.at("iteration_ns")));
   return run;
 }
@@ -159,7 +189,23 @@ ordered_json row_of_plan(const ordered_json& plan, std::size_t number) {
   for (const char* key : {"made_by", "overlap", "iteration_ns", "gap", "tokens_per_second",
                           "dollars_per_million_tokens", "memory_bytes"})
     row[key] = at_or_null(plan, key);
+  if (const ordered_json& layout = at_or_null(plan, "layout"); layout.is_object())
+    row["made_by"] =
+        fmt::format("({}, {}, {}) {}", layout.at("tensor").get<int>(), layout.at("data").get<int>(),
+                    layout.at("pipeline").get<int>(), plan.at("made_by").get<std::string>());
   return row;
+}
+
+/// The ideas with keys that do not name the unit.
+ordered_json waterfall_of(const ordered_json& advice) {
+  const std::string unit = unit_of(advice);
+  ordered_json waterfall = ordered_json::array();
+  for (const ordered_json& each : advice.at("waterfall"))
+    waterfall.push_back({{"idea", each.at("idea")},
+                         {"alone", each.at("alone_" + unit)},
+                         {"added", each.at("added_" + unit)},
+                         {"removed", each.at("removed_" + unit)}});
+  return waterfall;
 }
 
 /// What is there of advice without its plans' schedules.
@@ -168,21 +214,22 @@ report::RunPage page_of_answer(const ordered_json& advice, const fs::path& direc
   ordered_json plans = ordered_json::array();
   for (const ordered_json& plan : advice.at("plans"))
     plans.push_back(row_of_plan(plan, plans.size()));
-  ordered_json data{{"sentences",
-                     {advice_asked(advice), advice_won(best), advice_by_how_much(advice, best),
-                      advice_how_true(best, directory), ""}},
-                    {"schedules", ordered_json::array()},
-                    {"advice",
-                     {{"plans", std::move(plans)},
-                      {"iteration_ns", best.at("iteration_ns")},
-                      {"baseline_ns", at_or_null(advice, "baseline_ns")},
-                      {"bound_ns", at_or_null(best, "bound_ns")},
-                      {"waterfall", advice.at("waterfall")},
-                      {"not_used", advice.at("not_used")},
-                      {"placed", at_or_null(advice, "placed")}}},
-                    {"timelines", ordered_json::array()},
-                    {"runs", ordered_json::array()},
-                    {"left_out", ""}};
+  ordered_json data{
+      {"sentences",
+       {advice_asked(advice), advice_won(best), advice_by_how_much(advice),
+        advice_how_true(best, directory), ""}},
+      {"schedules", ordered_json::array()},
+      {"advice",
+       {{"plans", std::move(plans)},
+        {"unit", unit_of(advice)},
+        {"baseline", at_or_null(advice, ("baseline_" + unit_of(advice)).c_str())},
+        {"bound", unit_of(advice) == "ns" ? at_or_null(best, "bound_ns") : ordered_json{}},
+        {"waterfall", waterfall_of(advice)},
+        {"not_used", advice.at("not_used")},
+        {"placed", at_or_null(advice, "placed")}}},
+      {"timelines", ordered_json::array()},
+      {"runs", ordered_json::array()},
+      {"left_out", ""}};
   data["made_by"] = fmt::format("longhaul {} ({})", version(), git_commit());
   return {advice.at("scenario").get<std::string>() + ": advice", std::move(data)};
 }

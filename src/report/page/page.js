@@ -158,26 +158,32 @@ function drawn(parent, tag, attributes, text) {
   return child;
 }
 
-// From the fastest static schedule down to the best plan, idea by idea in the order they were added.
+// What plans are compared by: a time, or dollars.
+function scoreText(score) {
+  return given.advice.unit === "ns" ? timeText(score) : `$${(score * 1e-9).toPrecision(4)}`;
+}
+
+// From the best plan without any idea down to the best plan, idea by idea in the order they were added.
 function fillWaterfall(advice) {
-  const bars = [{name: "fastest static schedule", from: 0, to: advice.baseline_ns, kind: "whole"}];
-  let time = advice.baseline_ns;
+  const bars = [{name: "without any idea", from: 0, to: advice.baseline, kind: "whole"}];
+  let score = advice.baseline;
   for (const each of advice.waterfall) {
-    const kind = each.added_ns < 0 ? "loss" : "gain";
-    bars.push({name: each.idea, from: time - each.added_ns, to: time, kind, change: -each.added_ns});
-    time -= each.added_ns;
+    const kind = each.added < 0 ? "loss" : "gain";
+    bars.push({name: each.idea, from: score - each.added, to: score, kind, change: -each.added});
+    score -= each.added;
   }
-  bars.push({name: "the best plan", from: 0, to: advice.iteration_ns, kind: "whole"});
-  if (advice.bound_ns !== null) bars.push({name: "bound of that plan", from: 0, to: advice.bound_ns, kind: "bound"});
-  const left = 180, width = 900, tall = 28, right = 150, largest = Math.max(...bars.map((bar) => bar.to));
-  const x = (ns) => left + (width - left - right) * ns / largest;
+  bars.push({name: "the best plan", from: 0, to: score, kind: "whole"});
+  if (advice.bound !== null) bars.push({name: "bound of that plan", from: 0, to: advice.bound, kind: "bound"});
+  const left = 180, width = 900, tall = 28, right = 150;
+  const ends = bars.flatMap((bar) => [bar.from, bar.to]), largest = Math.max(...ends), least = Math.min(...ends, 0);
+  const x = (at) => left + (width - left - right) * (at - least) / (largest - least);
   const svg = drawn(element("waterfall"), "svg", {viewBox: `0 0 ${width} ${bars.length * tall + 4}`, role: "img",
-    "aria-label": `From ${timeText(advice.baseline_ns)} to ${timeText(advice.iteration_ns)}; the table below has the numbers`});
+    "aria-label": `From ${scoreText(advice.baseline)} to ${scoreText(score)}; the table below has the numbers`});
   bars.forEach((bar, i) => {
     const y = i * tall + 4, [from, to] = [Math.min(bar.from, bar.to), Math.max(bar.from, bar.to)];
     drawn(svg, "text", {x: left - 8, y: y + 15, "text-anchor": "end"}, bar.name);
     drawn(svg, "rect", {x: x(from), y, width: Math.max(1, x(to) - x(from)), height: tall - 8, class: bar.kind});
-    const label = bar.change === undefined ? timeText(bar.to) : `${bar.change > 0 ? "+" : ""}${timeText(bar.change)}`;
+    const label = bar.change === undefined ? scoreText(bar.to) : `${bar.change > 0 ? "+" : ""}${scoreText(bar.change)}`;
     drawn(svg, "text", {x: x(to) + 6, y: y + 15}, label);
     if (i + 1 < bars.length && bar.kind !== "bound" && bars[i + 1].kind !== "bound") {
       const edge = bar.change === undefined ? bar.to : bar.from;
@@ -192,10 +198,10 @@ function fillAdvice() {
   element("advice").hidden = false;
   element("table-title").textContent = "Plans";
   document.querySelector("#which").parentElement.hidden = true;
-  const hasBaseline = advice.baseline_ns !== null;
+  const hasBaseline = advice.baseline !== null;
   element("advice-text").textContent = (advice.placed ? `Placed: ${advice.placed}. ` : "") + (hasBaseline ?
-    "Alone: over the fastest static schedule; added: over those before it; lost without: taken out of the whole." :
-    "No static schedule fits: there is nothing to hold the ideas against.");
+    "Alone: over the best plan without any idea; added: over those before it; lost without: taken out of the whole." :
+    "No plan without ideas fits: there is nothing to hold them against.");
   if (hasBaseline) {
     fillWaterfall(advice);
     const table = element("ideas"), head = added(added(table, "thead"), "tr");
@@ -204,8 +210,8 @@ function fillAdvice() {
     for (const each of advice.waterfall) {
       const line = added(body, "tr");
       added(line, "td", each.idea);
-      for (const key of ["alone_ns", "added_ns", "removed_ns"])
-        added(line, "td", `${timeText(each[key])} (${percentText(each[key] / advice.baseline_ns)})`);
+      for (const key of ["alone", "added", "removed"])
+        added(line, "td", `${scoreText(each[key])} (${percentText(each[key] / advice.baseline)})`);
     }
   }
   for (const each of advice.not_used) added(element("not-used"), "li", `Not used: ${each.idea} (${each.reason}).`);

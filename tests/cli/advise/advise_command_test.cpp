@@ -11,6 +11,7 @@ namespace longhaul::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kOpen = R"([scenario]
 name = "open"
@@ -184,6 +185,10 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
                 std::ceil(1e9 / tokens) * static_cast<double>(last) * 1e-9 / 86'400, 1e-9);
   }
   EXPECT_LE(json["bound"]["ns"], json["plans"][0]["iteration_ns"]);
+  const Outcome report = longhaul_run({"report", out, "--out", dir_.path("report.html")});
+  ASSERT_EQ(report.code, 0) << report.err;
+  EXPECT_THAT(report.out, HasSubstr("Asked: how to divide and train undivided fastest"));
+  EXPECT_THAT(file_text(dir_.path("report.html")), Not(HasSubstr("is left out")));
 }
 
 TEST_F(AdviseLayouts, AreFoundForASiteThatLeavesForADeadlineAndForMoney) {
@@ -200,6 +205,10 @@ TEST_F(AdviseLayouts, AreFoundForASiteThatLeavesForADeadlineAndForMoney) {
   const auto cheapest = best({"--objective", "cost"});
   EXPECT_LT(cheapest["dollars"], fastest["dollars"]);
   EXPECT_GT(cheapest["days"], fastest["days"]);
+  const std::string out = dir_.path("cheap");
+  (void)best({"--objective", "cost", "--out", out});
+  const Outcome report = longhaul_run({"report", out, "--out", dir_.path("report.html")});
+  EXPECT_THAT(report.out, HasSubstr("train undivided most cheaply")) << report.err;
   const double between = (cheapest["days"].get<double>() + fastest["days"].get<double>()) / 2;
   const auto in_time = best({"--objective", "cost", "--deadline", fmt::format("{}d", between)});
   EXPECT_LE(in_time["days"], between);
