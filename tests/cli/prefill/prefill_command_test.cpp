@@ -93,7 +93,7 @@ TEST_F(PrefillCommand, SaysWhatSwappingWeightsLeavesOfTheBubbles) {
   ASSERT_EQ(found.code, 0) << found.err;
   const nlohmann::json json = found.json()["schedules"][0]["swap"][0];
   const std::int64_t load = json["load_ns"], restore = json["restore_ns"];
-  EXPECT_EQ(load, 78'317'568) << "2,506,172,416 numbers of 2 bytes at 64 GB/s";
+  EXPECT_EQ(load, 78'317'888) << "2,506,172,416 numbers of 2 bytes at 64 GB/s";
   EXPECT_EQ(restore, 15'625'000);
   EXPECT_EQ(json["idle_ns"], 600'000'000);
   EXPECT_EQ(json["left_ns"], 600'000'000 - 2 * (load + restore));
