@@ -15,11 +15,11 @@ Duration percentile(const std::vector<Duration>& sorted, double share) {
   return sorted[std::max<std::size_t>(rank, 1) - 1];
 }
 
-/// What is computed of a prompt whose prefix was there already: less than all of it.
-std::optional<double> useful_of(const ServedModel& model, const Decision& decision) {
-  const auto all = model.useful_ns(decision.tokens);
-  if (!all || decision.cached == 0) return all;
-  return *all - *model.useful_ns(decision.cached);
+/// ServedModel::useful_ns() of what is computed of a prompt whose prefix may have been there;
+/// `rate` is the model's highest.
+double useful_of(const ServedDimensions& model, double rate, const Decision& decision) {
+  const double all = model.flops(decision.tokens) / rate;
+  return decision.cached == 0 ? all : all - model.flops(decision.cached) / rate;
 }
 
 void add_parts(const TtftParts& one, Outcome::Parts& sum) {
@@ -78,7 +78,9 @@ TtftParts ttft_parts(const Decision& decision) {
 }
 
 OutcomeSum::OutcomeSum(const IterationBubbles& iteration, const std::vector<Served>& served)
-    : iteration_{iteration}, served_{served} {}
+    : iteration_{iteration}, served_{served} {
+  for (const Served& each : served) rates_.push_back(each.model.highest_flops() / 1e9);
+}
 
 void OutcomeSum::add(const Decision& decision) {
   ++sum_.offered;
@@ -95,8 +97,11 @@ void OutcomeSum::add(const Decision& decision) {
     ++sum_.unfinished;
     return;
   }
-  const auto own = useful_of(served_[decision.model].model, decision);
-  useful_ = useful_ && own ? std::optional{*useful_ + *own} : std::nullopt;
+  const auto& dimensions = served_[decision.model].model.dimensions;
+  if (useful_ && dimensions)
+    *useful_ += useful_of(*dimensions, rates_[decision.model], decision);
+  else
+    useful_.reset();
   ++sum_.done;
   sum_.tokens_served += decision.tokens;
   sum_.cached_tokens += decision.cached;

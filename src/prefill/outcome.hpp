@@ -101,7 +101,8 @@ private:
   const std::vector<Served>& served_;
   Outcome sum_{};
   PromptClasses classes_;
-  Duration last_{1};  ///< arrival or end
+  std::vector<double> rates_;  ///< by model: the highest, FLOPs a ns; 0: it has no dimensions
+  Duration last_{1};           ///< arrival or end
   double filled_ = 0;
   std::optional<double> useful_ = 0;
 };

@@ -48,14 +48,19 @@ std::optional<Duration> ServedModel::time(std::int64_t tokens) const {
   if (above == profile.end()) return std::nullopt;
   const PrefillPoint& high = *above;
   const PrefillPoint& low = *std::prev(above);
-  __extension__ using Wide = __int128;
-  const Wide span = high.tokens - low.tokens;
-  const Wide rise = static_cast<Wide>((high.time - low.time).count()) * (tokens - low.tokens);
   // To the nearest, half a nanosecond up, where times fall too: floor((2 rise + span) / (2 span)).
-  const Wide twice = 2 * rise + span;
-  Wide steps = twice / (2 * span);
-  if (twice % (2 * span) < 0) --steps;
-  return low.time + Duration{static_cast<std::int64_t>(steps)};
+  const auto rounded = [](auto rise, auto span) {
+    const auto twice = 2 * rise + span;
+    auto steps = twice / (2 * span);
+    if (twice % (2 * span) < 0) --steps;
+    return Duration{static_cast<std::int64_t>(steps)};
+  };
+  __extension__ using Wide = __int128;
+  const std::int64_t span = high.tokens - low.tokens, higher = (high.time - low.time).count();
+  constexpr std::int64_t kNarrow = std::int64_t{1} << 30;  // of both: products fit into 62 bits
+  if (span < kNarrow && higher < kNarrow && higher > -kNarrow)
+    return low.time + rounded(higher * (tokens - low.tokens), span);
+  return low.time + rounded(static_cast<Wide>(higher) * (tokens - low.tokens), Wide{span});
 }
 
 double ServedModel::highest_flops() const {
