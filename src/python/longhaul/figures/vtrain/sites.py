@@ -1,8 +1,7 @@
-"""MT-NLG in one, two and three datacenters over the latency: static plans of the search, by stages or
-by replicas, and, for those by stages, orders that know the delays (CrossPipe's and Atlas') on the
-best layout's links, in as much memory for activations as 1F1B takes."""
+"""MT-NLG in one, two and three datacenters over the latency: static plans of the search by stages or
+by replicas, in any memory, and what fits 80 GB: the fastest plan of static orders, and of those that
+know the delays (CrossPipe's and Atlas'), found by the same search."""
 
-import json
 import tempfile
 from pathlib import Path
 
@@ -22,12 +21,10 @@ FIGURE = Figure(
 LATENCIES_MS = (10, 20, 30, 40)
 GPUS = 2240
 NAMES = ("a", "b", "c")
-SPACE = ("--gpus", GPUS, "--tensor", 8, "--pipeline", 35, "--sharding", "zero1", "--memory", "any")
-# The schedule of an emitted plan: static and delay-aware orders with its placement of chunks. All
-# are held to 1F1B's memory for activations.
-ORDERS = {"1f1b": (("1f1b", "zb-h1"), ("cross-ud", "atlas")),
-          "zbv": (("zbv",), ("cross-wave",))}
-AWARE = ("cross-ud", "atlas", "cross-wave")
+SPACE = ("--gpus", GPUS, "--tensor", 8, "--pipeline", 35, "--data", "8,16", "--micro-batch", "1,2",
+         "--recompute", "full,selective", "--sharding", "zero1")
+STATIC = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv"
+AWARE = "cross-ud,cross-wave,atlas"
 
 
 def add_arguments(parser):
@@ -58,7 +55,7 @@ def draw(options):
                 path = scenario(sites, latency, Path(directory))
                 rows += static_rows(sites, latency, path)
                 if sites > 1:
-                    rows += ordered_rows(sites, latency, path, Path(directory))
+                    rows += fitting_rows(sites, latency, path)
     table = pd.DataFrame(rows)
     say(table)
     return [Drawn(FIGURE.name, figure_of(table), table)]
@@ -66,8 +63,7 @@ def draw(options):
 
 def static_rows(sites, latency, path):
     """The fastest of the search by stages and by replicas; memory is not asked."""
-    plans = inputs.plans("--keep", "all", "--exhaustive", "--data", "8,16", "--micro-batch", "1,2",
-                         "--recompute", "full,selective", *SPACE, scenario=path)
+    plans = inputs.plans("--keep", "all", "--exhaustive", "--memory", "any", *SPACE, scenario=path)
     rows = []
     for split in ("stages", "replicas"):
         own = plans[[place["split"] == split and len(place["datacenters"]) == sites
@@ -81,28 +77,16 @@ def static_rows(sites, latency, path):
     return rows
 
 
-def ordered_rows(sites, latency, path, directory):
-    """By stages, micro-batch 1, in 1F1B's memory: the best static and the best delay-aware order."""
-    found = []
-    for schedule, (static, aware) in ORDERS.items():
-        emitted = directory / f"plans-{sites}-{latency}-{schedule}"
-        answer = inputs.searched("--keep", "all", "--exhaustive", "--data", 8, "--micro-batch", 1,
-                                 "--recompute", "selective", "--schedule", schedule, *SPACE,
-                                 "--emit", emitted, scenario=path)
-        place = next(number for number, plan in enumerate(answer["plans"])
-                     if plan["placement"]["split"] == "stages"
-                     and len(plan["placement"]["datacenters"]) == sites)
-        played = json.loads(tools.run([
-            tools.binary("longhaul"), "simulate", emitted / f"plan-{place}.toml", "--schedule",
-            ",".join((*static, *aware)), "--set", "memory.budget=1", "--json"]))
-        found += [entry for entry in played["schedules"] if not entry["over_budget"]]
+def fitting_rows(sites, latency, path):
+    """Of those that fit 80 GB: the fastest of static orders, and of orders that know the delays."""
     rows = []
-    for orders in ("static", "delay-aware"):
-        own = [entry for entry in found if (entry["schedule"] in AWARE) == (orders != "static")]
-        best = min(own, key=lambda entry: entry["iteration_ns"])
-        rows.append({"datacenters": sites, "latency_ms": latency, "split": "stages",
-                     "orders": orders, "schedule": best["schedule"], "micro_batch": 1,
-                     "iteration_s": best["iteration_ns"] / 1e9})
+    for orders, schedules in (("static", STATIC), ("delay-aware", AWARE)):
+        best = inputs.plans("--memory", "80GB", "--schedule", schedules, *SPACE,
+                            scenario=path).iloc[0]
+        rows.append({"datacenters": sites, "latency_ms": latency,
+                     "split": best["placement"]["split"], "orders": orders,
+                     "schedule": best["schedule"], "micro_batch": best["micro_batch"],
+                     "iteration_s": inputs.seconds(best)})
     return rows
 
 
@@ -110,31 +94,34 @@ def say(table):
     own = table[table["orders"].isin(("static", "delay-aware"))].pivot_table(
         index=["datacenters", "latency_ms"], columns="orders", values="iteration_s")
     gain = 100 * (1 - own["delay-aware"] / own["static"])
-    tools.say(f"{FIGURE.name}: in 1F1B's memory the best delay-aware order is {gain.min():.1f} to "
-              f"{gain.max():.1f}% faster than the best static one, by stages.")
+    tools.say(f"{FIGURE.name}: in 80 GB the best delay-aware order is {gain.min():.1f} to "
+              f"{gain.max():.1f}% faster than the best static one.")
+
+
+LINES = (("replicas", "static, any memory", "static by replicas, any memory", ":", "v", "#999999"),
+         ("stages", "static, any memory", "static by stages, any memory", "--", "o", "#999999"),
+         (None, "static", "the best static order in 80 GB", "-", "s", "#c9561a"),
+         (None, "delay-aware", "the best delay-aware order in 80 GB", "-", "D", "#0b5394"))
 
 
 def figure_of(table):
     plt = style.apply()
-    figure, axes = plt.subplots(figsize=(7.4, 4.6))
+    figure, axes = plt.subplots(1, 2, figsize=(9.0, 4.2), sharey=True)
     one = table[table["datacenters"] == 1].iloc[0]
-    axes.axhline(one["iteration_s"], color="black", linewidth=0.9, label="one datacenter, static")
-    lines = {("replicas", "static, any memory"): ("by replicas", ":", "v"),
-             ("stages", "static, any memory"): ("by stages, any memory", "--", "o"),
-             ("stages", "static"): ("by stages, static in 1F1B's memory", "-", "s"),
-             ("stages", "delay-aware"): ("by stages, delay-aware in 1F1B's memory", "-", "*")}
-    for sites, colour in ((2, "#0b5394"), (3, "#c9561a")):
-        for (split, orders), (label, dashes, marker) in lines.items():
-            own = table[(table["datacenters"] == sites) & (table["split"] == split)
-                        & (table["orders"] == orders)]
-            axes.plot(own["latency_ms"], own["iteration_s"], dashes, marker=marker, markersize=5,
-                      color=colour, label=f"{sites}, {label}")
-    axes.set_xlabel("latency, one way (ms)")
-    axes.set_ylabel("iteration (s)")
-    axes.set_ylim(0, 1.75 * table["iteration_s"].max())
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_title("MT-NLG on 2,240 A100, 5 Gbps a GPU between sites", loc="left",
-                   fontweight="bold")
-    axes.legend(frameon=False, ncols=2, loc="upper left", fontsize=8)
-    figure.tight_layout()
+    for axis, sites in zip(axes, (2, 3)):
+        axis.axhline(one["iteration_s"], color="black", linewidth=0.9,
+                     label="one datacenter, any memory")
+        for split, orders, label, dashes, marker, colour in LINES:
+            own = table[(table["datacenters"] == sites) & (table["orders"] == orders)
+                        & (table["split"] == split if split else True)]
+            axis.plot(own["latency_ms"], own["iteration_s"], dashes, marker=marker, markersize=5,
+                      color=colour, label=label)
+        axis.set_title(f"{sites} datacenters", loc="left", fontweight="bold")
+        axis.set_xlabel("latency, one way (ms)")
+        axis.set_xticks(LATENCIES_MS)
+        axis.grid(color="#dddddd", linewidth=0.6)
+    axes[0].set_ylabel("MT-NLG on 2,240 A100, 5 Gbps a GPU\nbetween sites: iteration (s)")
+    axes[0].set_ylim(0.95 * table["iteration_s"].min(), 1.05 * table["iteration_s"].max())
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncol=3, frameon=False)
+    figure.subplots_adjust(left=0.09, right=0.98, top=0.92, bottom=0.26, wspace=0.06)
     return figure
