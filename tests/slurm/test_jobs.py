@@ -70,7 +70,7 @@ class Jobs(JobTest):
 
     def finished_iterations(self):
         try:
-            return (self.out / "journal.jsonl").read_text().count('"iteration"')
+            return (self.out / "journal.jsonl").read_text().count('"iteration":')
         except OSError:
             return 0
 
