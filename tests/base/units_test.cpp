@@ -1,7 +1,10 @@
 #include "base/units.hpp"
 
+#include <chrono>
+
 #include <gtest/gtest.h>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/suggest.hpp"
@@ -22,6 +25,17 @@ TEST(Units, RatesThatAreNoWholeNumberOfBitsGiveBackTheirTime) {
   for (const std::int64_t time : {1LL, 9'500'000LL, 76'000'000LL, 86'400'000'000'000LL}) {
     const Bandwidth rate{static_cast<double>(message.count()) * 8e9 / static_cast<double>(time)};
     EXPECT_EQ(message / rate, Duration{time});
+  }
+}
+
+// The standard library's clock reads CLOCK_MONOTONIC, too.
+TEST(Now, LiesBetweenReadingsOfTheSteadyClock) {
+  const auto steady = [] { return TimePoint{std::chrono::steady_clock::now().time_since_epoch()}; };
+  for (int i = 0; i < 100; ++i) {
+    const TimePoint before = steady();
+    const TimePoint read = now();
+    EXPECT_LE(before, read);
+    EXPECT_LE(read, steady());
   }
 }
 

@@ -21,6 +21,12 @@ TEST(Merge, AddsInTheOrderOfTheSets) {
   EXPECT_THAT(sum.values, ElementsAre(1, 2, 13, 24, 5, 6));
 }
 
+TEST(AddTo, PutsEachNumberAtItsPlace) {
+  std::vector<float> dense(8, 1);
+  add_to(dense, {8, 3, {0, 2}, {1, 2, 3, 4, 5}}, 10);  // the last block has two numbers
+  EXPECT_THAT(dense, ElementsAre(11, 21, 31, 1, 1, 1, 41, 51));
+}
+
 TEST(Merge, OfNothingIsNothing) {
   EXPECT_TRUE(merge({}).blocks.empty());
   const std::vector<SparseSet> empty{{100, 4, {}, {}}, {100, 4, {}, {}}};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "profile/row_memory.hpp"
 
 namespace longhaul::profile {
 namespace {
@@ -83,6 +84,16 @@ TEST(TrainingRow, NamesTheLineOfWhatIsWrong) {
   EXPECT_THAT(refusal(with("12288,32,32", "12288,31,31")), HasSubstr("does not divide by 31"));
   EXPECT_THAT(refusal(kHeader + kLine + kLine), HasSubstr("rows.csv:3: row 7 stands in line 2"));
   EXPECT_THAT(refusal(""), HasSubstr("the table is empty"));
+}
+
+// Interleaved, p (1 + (p - 1) / (p v)) microbatches' worth (Korthikanti et al. 2022,
+// section 4.2.3).
+TEST(InFlight, CountsMicrobatchesOfTheFirstStage) {
+  EXPECT_EQ(in_flight(RowSchedule::gpipe, 4, 1, 100), 100);
+  EXPECT_EQ(in_flight(RowSchedule::one_f_one_b, 4, 1, 100), 4);
+  EXPECT_EQ(in_flight(RowSchedule::interleaved, 4, 2, 100), 5.5);
+  EXPECT_EQ(in_flight(RowSchedule::interleaved, 4, 3, 100), 5);
+  EXPECT_EQ(in_flight(RowSchedule::interleaved, 4, 2, 5), 5);
 }
 
 }  // namespace

@@ -154,5 +154,21 @@ TEST(Explanation, SaysWhatIsMissingAndWhatIsSlower) {
   EXPECT_EQ(explanation.longest_wait, Duration{230'000 - 135'500});
 }
 
+// Two calls of 50 us in layers, one of 80 in the head: 60 us a call.
+TEST(Explanation, PredictsTheMeanOfAllCalls) {
+  const scenario::ProfileTable table = scenario::read_profile_table(
+      "part,block,operator,shape,type,calls,median_ns\n"
+      "layer,F,gemm,m=6 n=192 k=64 nt,f16,2,50000\n"
+      "head,F,gemm,m=6 n=192 k=64 nt,f16,1,80000\n",
+      "p.csv");
+  const Explanation explanation = explained({},
+                                            {{"layer", "F", "gemm", "m=6 n=192 k=64 nt", "f16", 2},
+                                             {"head", "F", "gemm", "m=6 n=192 k=64 nt", "f16", 1}},
+                                            &table);
+  ASSERT_EQ(explanation.operators.size(), 1U);
+  EXPECT_EQ(explanation.operators.front().calls, 3);
+  EXPECT_EQ(explanation.operators.front().predicted, 60us);
+}
+
 }  // namespace
 }  // namespace longhaul::profile
