@@ -366,5 +366,29 @@ TEST(EventDriver, NamesTheCycleOfADeadlock) {
   EXPECT_NE(results.refusal().reason.find("which waits for"), std::string::npos);
 }
 
+// a waits for c, which waits for b, which comes after a on its lane.
+TEST(EventDriver, NamesTheLaneInADeadlock) {
+  OneRank one;
+  const LaneId other =
+      one.draft.add_lane(one.rank, "other", OpKind::compute,
+                         {one.draft.add_resource("workers", ResourceKind::workers)});
+  const auto a = one.draft.add_block(one.compute, Duration{1});
+  const auto b = one.draft.add_block(one.compute, Duration{1});
+  const auto c = one.draft.add_block(other, Duration{1});
+  one.draft.after(a, c, 0);
+  one.draft.after(c, b, 0);
+  const Plan plan = one.draft.make();
+  const Result<OpResults> results = simulate_in_order_of_time(plan);
+  ASSERT_FALSE(results);
+  const std::string& reason = results.refusal().reason;
+  std::size_t from = 0;
+  for (const char* op :
+       {"(op 0, lane \"compute\"), which waits for ", "(op 2, lane \"other\"), which waits for ",
+        "(op 1, lane \"compute\"), which waits for ", "(op 0, lane "}) {
+    from = reason.find(op, from);
+    ASSERT_NE(from, std::string::npos) << op << " in " << reason;
+  }
+}
+
 }  // namespace
 }  // namespace longhaul::sim

@@ -45,6 +45,19 @@ TEST(ShareWan, PoolsNoMoreThanTheLinkHolds) {
   EXPECT_EQ(pooled.links.back().bandwidth, scenario.links.back().bandwidth);
 }
 
+TEST(ShareWan, PoolsLinksWhateverStandsBeforeThem) {
+  Scenario scenario = two_slots(2, 1, 2);
+  const Bandwidth alone = scenario.links.back().bandwidth;
+  scenario.links.front().sharing = Sharing::datacenter;
+  Link inside;
+  inside.bandwidth = alone;
+  scenario.links.insert(scenario.links.begin() + 1, inside);
+  const Scenario pooled = pooled_links(scenario);
+  EXPECT_EQ(pooled.links[0].bandwidth, alone) << "one for all pipelines";
+  EXPECT_EQ(pooled.links[1].bandwidth, alone) << "inside a datacenter";
+  EXPECT_EQ(pooled.links[2].bandwidth, Bandwidth{2 * alone.bits_per_second()});
+}
+
 TEST(ShareWan, GivesEveryPipelineItsRows) {
   const Scenario scenario = two_slots(4, 3, 3);  // cells of 2 and of 1
   const Schedule plain = generate("1f1b", scenario);
