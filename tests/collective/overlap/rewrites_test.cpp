@@ -41,6 +41,32 @@ TEST(Rewrites, DgradsRunAheadOfWgrads) {
   EXPECT_EQ(work.leaving, Leaving::with_dgrad);
 }
 
+// The gathers of weights can begin before the stage before has run, that of its output cannot.
+TEST(Rewrites, EagerIssuesWhatWaitsForAnotherStageLast) {
+  std::string text =
+      "[parallel]\nstages = 2\nmicrobatches = 1\nreplicas = 2\ntensor = 2\n"
+      "sequence_parallel = true\ngradient_sync = \"zero1\"\nbucket = \"1MB\"\n"
+      "[costs]\nmessage = \"1MB\"\n[[datacenter]]\nname = \"local\"\n"
+      "[[node]]\ndatacenter = \"local\"\ngpus = 8\ndevice = \"1GB/s\"\n";
+  for (const char* name : {"qkv", "output", "up", "down"})
+    text += fmt::format(
+        "[[operator]]\nname = \"{}\"\nkind = \"matmul\"\nweights = \"2MB\"\nforward = \"1ms\"\n"
+        "dgrad = \"1ms\"\nwgrad = \"1ms\"\n",
+        name);
+  const Scenario scenario = scenario::parse_scenario(text, "two.toml");
+  const IterationPlan plan = planned_iteration(scenario, "zero1", "1f1b");
+  const StageWork& work = plan.stages[DeviceId{1}];
+  std::vector<std::size_t> weights, outputs;
+  for (std::size_t i = 0; i < work.issue.size(); ++i) {
+    const Communication& each = work.communications[work.issue[i]];
+    if (each.input == 0) outputs.push_back(i);
+    if (each.traffic == Traffic::dp && each.needs.empty()) weights.push_back(i);
+  }
+  EXPECT_GT(weights.size(), 1U);
+  EXPECT_THAT(outputs, ElementsAre(weights.size()));
+  EXPECT_EQ(weights.back(), weights.size() - 1);
+}
+
 TEST(Rewrites, SumsInTwoAreScattersAndTheirGathers) {
   const Scenario scenario = centauri_toy(
       {"parallel.gradient_sync=all-reduce", "parallel.shard=1", "parallel.bucket=2MB"});

@@ -126,7 +126,7 @@ TEST(PartitionCommunication, SubstitutesEachRow) {
 }
 
 /// product, gelu, product, of 2, 1 and 2 ms, each with its weights in one unit.
-IterationPlan mlp() {
+IterationPlan mlp(const std::vector<std::string>& set = {}) {
   std::string text =
       "[parallel]\nstages = 1\nmicrobatches = 1\nreplicas = 2\nshard = 2\n"
       "gradient_sync = \"zero3\"\n[[datacenter]]\nname = \"local\"\n"
@@ -138,7 +138,7 @@ IterationPlan mlp() {
         product ? "matmul" : "elementwise", product ? 2 : 1,
         product ? "wgrad = \"1ms\"\nweights = \"2MB\"\n" : "");
   }
-  return planned_iteration(scenario::parse_scenario(text, "mlp.toml"), "zero3");
+  return planned_iteration(scenario::parse_scenario(text, "mlp.toml", set), "zero3");
 }
 
 // Columns of the product are columns of gelu: their pieces in turn. `down` would add them up.
@@ -153,6 +153,15 @@ TEST(PartitionCommunication, CutsAChainInALoop) {
   EXPECT_THAT(needs(1), ElementsAre(work.order[0]));
   EXPECT_THAT(needs(3), ::testing::UnorderedElementsAre(work.order[1], work.order[2]));
   EXPECT_THAT(needs(4), ElementsAre(work.order[3]));
+}
+
+TEST(PartitionCommunication, EachPieceOfAChainButTheFirstTakesTheOverhead) {
+  IterationPlan plan = mlp({"overlap.split_overhead=10us"});
+  StageWork& work = plan.stages[DeviceId{0}];
+  (void)parts_of_first(plan, {.pieces = 2, .chain = 3});
+  std::vector<Duration> durations;
+  for (std::size_t i = 0; i < 4; ++i) durations.push_back(work.operations[work.order[i]].duration);
+  EXPECT_THAT(durations, ElementsAre(1ms, 500us, 1010us, 510us));
 }
 
 TEST(PartitionCommunication, SumsShardsByUnit) {
