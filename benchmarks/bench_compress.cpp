@@ -73,7 +73,7 @@ void check() {
     require_other_indices(cost);
     drawn += cost.first_blocks.size();
   }
-  LONGHAUL_ASSERT(drawn == 2 * 11, "{} repetitions had sets drawn", drawn);
+  LONGHAUL_ASSERT(drawn == 2 * 14, "{} repetitions had sets drawn", drawn);
   fmt::print("check: ok\n");
 }
 

@@ -33,6 +33,7 @@ std::int64_t reach_of(double decay) {
 CatchUp::CatchUp(const OptimizerSettings& settings)
     : settings_{settings},
       first_decay_{first_decay_of(settings)},
+      root_kept_{std::sqrt(static_cast<double>(settings.beta2))},
       reach_{reach_of(first_decay_)},
       from_(1),
       kept_(1) {
@@ -69,10 +70,9 @@ void CatchUp::add_to(FromStep& from, std::int64_t last, double rate, double kept
 
 void CatchUp::add_step(float learning_rate) {
   ++steps_;
-  rates_.push_back(learning_rate);
   const bool adam = settings_.rule == OptimizerRule::adamw;
-  const double rate = static_cast<double>(adam ? adam_factors(settings_, steps_, learning_rate).rate
-                                               : learning_rate);
+  if (adam) factors_.push_back(adam_factors(settings_, steps_, learning_rate));
+  const auto rate = static_cast<double>(adam ? factors_.back().rate : learning_rate);
   const double kept = adam ? static_cast<double>(1 - learning_rate * settings_.weight_decay) : 1.0;
   kept_.push_back(kept_.back());
   if (kept == 0)
@@ -93,12 +93,8 @@ void CatchUp::Product::multiply(double factor) {
 void CatchUp::forget() {
   forgotten_ = steps_;
   from_.assign(1, {});
-  rates_.clear();
+  factors_.clear();
   kept_.assign(1, {});
-}
-
-std::size_t CatchUp::index_of(std::int64_t step) const {
-  return static_cast<std::size_t>(step - forgotten_);
 }
 
 double CatchUp::weight_kept_since(std::int64_t last) const {
@@ -137,10 +133,6 @@ SkippedSteps CatchUp::since(std::int64_t last) const {
                                    (1 - std::pow(beta2, static_cast<double>(last + kCenter)))));
   skipped.by_steps = from.remainder > kLargestRemainder * std::fabs(from.sums[0]);
   return skipped;
-}
-
-AdamFactors CatchUp::factors(std::int64_t step) const {
-  return adam_factors(settings_, step, rates_[index_of(step - 1)]);
 }
 
 }  // namespace longhaul::compress

@@ -29,7 +29,7 @@ struct SkippedSteps {
 /// steps costs a number the same. Momentum is a geometric sum. AdamW's steps at zero gradient are
 /// rate_s beta1^j m / (x r_s + epsilon), r_s = sqrt(beta2^j / (1 - beta2^s)): no closed form, but
 /// r_s changes little while beta1^j lasts, so that a series in r_s / c - 1 with six terms has an
-/// error below 1e-7 (of the first few steps it has not: those are played one by one). 76 bytes a
+/// error below 1e-7 (of the first few steps it has not: those are played one by one). 84 bytes a
 /// step, until they are forgotten.
 class CatchUp {
 public:
@@ -44,10 +44,14 @@ public:
   [[nodiscard]] std::int64_t forgotten() const { return forgotten_; }
   /// Of a number that step `last` touched (0: none did), at the end of the last step.
   [[nodiscard]] SkippedSteps since(std::int64_t last) const;
-  /// Factors of one step that was taken.
-  [[nodiscard]] AdamFactors factors(std::int64_t step) const;
+  /// AdamW: factors of one step that was taken.
+  [[nodiscard]] const AdamFactors& factors(std::int64_t step) const {
+    return factors_[index_of(step - 1)];
+  }
   /// Factor of a weight by its decay in the steps after `last`.
   [[nodiscard]] double weight_kept_since(std::int64_t last) const;
+  /// Factor of the root of AdamW's second moment in a step without a gradient.
+  [[nodiscard]] double root_kept() const { return root_kept_; }
   /// Steps after which a first moment has died away.
   [[nodiscard]] std::int64_t reach() const { return reach_; }
 
@@ -62,20 +66,22 @@ private:
     std::int64_t exponent = 1;
     void multiply(double factor);
   };
-  static_assert(sizeof(FromStep) + sizeof(float) + sizeof(Product) == 76);  // a step's
-  [[nodiscard]] std::size_t index_of(std::int64_t step) const;
+  static_assert(sizeof(FromStep) + sizeof(AdamFactors) + sizeof(Product) == 84);  // a step's
+  [[nodiscard]] std::size_t index_of(std::int64_t step) const {
+    return static_cast<std::size_t>(step - forgotten_);
+  }
   void add_to(FromStep& from, std::int64_t last, double rate, double kept) const;
   [[nodiscard]] double spread(std::int64_t last, std::int64_t step) const;
 
   OptimizerSettings settings_;
-  double first_decay_;
+  double first_decay_, root_kept_;
   std::int64_t reach_;
   std::int64_t steps_ = 0;
   std::int64_t forgotten_ = 0;
   std::vector<FromStep> from_;  ///< by the last step that touched a number, from `forgotten_` on
-  std::vector<float> rates_;    ///< of the steps after
-  std::vector<Product> kept_;   ///< weight after `forgotten_` and each step after, by its decay
-  std::int64_t zeroed_ = 0;  ///< the last step whose decay left nothing, which `kept_` leaves out
+  std::vector<AdamFactors> factors_;  ///< AdamW: of the steps after
+  std::vector<Product> kept_;  ///< weight after `forgotten_` and each step after, by its decay
+  std::int64_t zeroed_ = 0;    ///< the last step whose decay left nothing, which `kept_` leaves out
   std::vector<double> powers_;  ///< of the first decay
 };
 

@@ -63,25 +63,44 @@ LONGHAUL_ALWAYS_INLINE void skip_number(const StepRows& rows, const Row& row, st
   }
 }
 
-/// AdamW at a zero gradient, step by step, in double precision.
-void skip_by_steps(const StepRows& rows, const Row& row, std::size_t size,
-                   const SkippedSteps& skipped) {
-  const auto beta1 = static_cast<double>(rows.settings.beta1);
-  const auto beta2 = static_cast<double>(rows.settings.beta2);
+/// A row that no sum has touched yet has no moments: only its weights decay.
+LONGHAUL_ALWAYS_INLINE bool has_moments(const Row& row, std::size_t size) {
+  bool any = false;
+  for (std::size_t i = 0; i < size; ++i) any = any || row.first[i] != 0 || row.second[i] != 0;
+  return any;
+}
+
+/// AdamW at a zero gradient, step by step, in double precision. Of a block of 16 at most: what a
+/// step needs is read once for all of it.
+LONGHAUL_ALWAYS_INLINE void skip_by_steps(const StepRows& rows, const Row& row, std::size_t size,
+                                          const SkippedSteps& skipped) {
+  if (!has_moments(row, size)) {
+    for (std::size_t i = 0; i < size; ++i) row.weights[i] *= skipped.weight_kept;
+    return;
+  }
+  constexpr std::size_t kMost = 16;
+  double weights[kMost] = {}, firsts[kMost] = {}, roots[kMost] = {};
+  for (std::size_t i = 0; i < size; ++i) {
+    weights[i] = row.weights[i];
+    firsts[i] = row.first[i];
+    roots[i] = std::sqrt(static_cast<double>(row.second[i]));
+  }
   const auto epsilon = static_cast<double>(rows.settings.epsilon);
   const std::int64_t last = std::min(skipped.to, skipped.from + rows.skipped->reach());
+  double first_left = 1, root_left = 1;
+  for (std::int64_t step = skipped.from + 1; step <= last; ++step) {
+    const AdamFactors& factors = rows.skipped->factors(step);
+    first_left *= static_cast<double>(rows.settings.beta1);
+    root_left *= rows.skipped->root_kept();
+    const double rate = static_cast<double>(factors.rate) * first_left;
+    const double correction = static_cast<double>(factors.correction) * root_left;
+    const auto kept = static_cast<double>(factors.kept);
+    for (std::size_t i = 0; i < kMost; ++i)
+      weights[i] = weights[i] * kept - rate * firsts[i] / (roots[i] * correction + epsilon);
+  }
   const double later = rows.skipped->weight_kept_since(last);
   for (std::size_t i = 0; i < size; ++i) {
-    double weight = row.weights[i], first = row.first[i], second = row.second[i];
-    for (std::int64_t step = skipped.from + 1; step <= last; ++step) {
-      const AdamFactors factors = rows.skipped->factors(step);
-      first *= beta1;
-      second *= beta2;
-      const double root = std::sqrt(second) * static_cast<double>(factors.correction) + epsilon;
-      weight = weight * static_cast<double>(factors.kept) -
-               static_cast<double>(factors.rate) * first / root;
-    }
-    row.weights[i] = static_cast<float>(weight * later);
+    row.weights[i] = static_cast<float>(weights[i] * later);
     row.first[i] *= skipped.first_kept;
     row.second[i] *= skipped.second_kept;
   }
@@ -114,8 +133,9 @@ LONGHAUL_ALWAYS_INLINE void fetch(const Row& row, const std::uint32_t* last_step
 }
 
 template <OptimizerRule kRule>
-LONGHAUL_ALWAYS_INLINE void step_set(const StepRows& rows, const SparseSet& sum) {
-  constexpr std::size_t kAhead = 12;  ///< blocks that are on their way from memory
+LONGHAUL_ALWAYS_INLINE void step_set(const StepRows& all, const SparseSet& sum) {
+  constexpr std::size_t kAhead = 24;  ///< blocks that are on their way from memory
+  const StepRows rows = all;          // no number that is written is one of its factors
   const auto block = static_cast<std::size_t>(sum.block);
   const std::size_t count = sum.blocks.size();
   const auto now = static_cast<std::uint32_t>(rows.skipped->steps() + 1);
@@ -150,8 +170,20 @@ LONGHAUL_ALWAYS_INLINE void step_set_by_rule(const StepRows& rows, const SparseS
 
 template <OptimizerRule kRule>
 LONGHAUL_ALWAYS_INLINE void step_dense(const StepRows& rows, const Row& row, std::size_t count) {
-  LONGHAUL_NO_ALIAS
-  for (std::size_t i = 0; i < count; ++i) step_number<kRule>(rows, row, i);
+  constexpr std::size_t kStretch = 64, kLine = 16, kAhead = 512;
+  const StepRows own = rows;  // no number that is written is one of its factors
+  std::size_t at = 0;
+  for (; at + kStretch <= count; at += kStretch) {
+    for (std::size_t i = at + kAhead; i < at + kAhead + kStretch; i += kLine) {
+      fetch({row.weights + i, row.first != nullptr ? row.first + i : nullptr,
+             row.second != nullptr ? row.second + i : nullptr, nullptr},
+            nullptr);
+      __builtin_prefetch(row.gradient + i);
+    }
+    LONGHAUL_NO_ALIAS
+    for (std::size_t i = at; i < at + kStretch; ++i) step_number<kRule>(own, row, i);
+  }
+  for (; at < count; ++at) step_number<kRule>(own, row, at);
 }
 
 LONGHAUL_ALWAYS_INLINE void step_dense_by_rule(const StepRows& rows, const Row& row,

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/large_pages.hpp"
 #include "compress/optimizer/catch_up.hpp"
 #include "compress/optimizer/optimizer_rows.hpp"
 #include "compress/optimizer/optimizer_settings.hpp"
@@ -13,9 +14,9 @@ namespace longhaul::compress {
 
 /// Moments of one vector of weights; goes into checkpoints.
 struct OptimizerState {
-  std::vector<float> first;              ///< momentum, or AdamW's first moment; empty of SGD
-  std::vector<float> second;             ///< of AdamW
-  std::vector<std::uint32_t> last_step;  ///< of each block; only where lazy is exact
+  LargeVector<float> first;              ///< momentum, or AdamW's first moment; empty of SGD
+  LargeVector<float> second;             ///< of AdamW
+  LargeVector<std::uint32_t> last_step;  ///< of each block; only where lazy is exact
 };
 
 /// Steps on sums of which only some blocks are there (StellaTrain, section 3.1): a step costs what
@@ -25,7 +26,7 @@ public:
   /// Of `count` weights in blocks of `block`. Throws Error where the settings cannot be.
   SparseOptimizer(const OptimizerSettings& settings, std::int64_t count, int block);
 
-  /// Exact: the most steps whose sums are held, 144 bytes each. After so many a step catches up
+  /// Exact: the most steps whose sums are held, 152 bytes each. After so many a step catches up
   /// all weights, so that they can be forgotten.
   static constexpr std::int64_t kMostHeld = 16'384;
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -149,10 +151,33 @@ private:
     time("merge of 8 sets", 9 * kept, merge, [&] { draw_sets(16, 8); });
   }
 
+  /// What a sparse step cannot do without: a line of each of two vectors, here and there.
+  void scattered_read() {
+    const auto read = [&] {
+      constexpr std::size_t kAhead = 24;
+      const std::vector<std::uint32_t>& blocks = sets_[0].blocks;
+      const float* const both[] = {gradient_.all().data(), second_.all().data()};
+      float sum = 0;
+      for (std::size_t b = 0; b < blocks.size(); ++b)
+        for (const float* const numbers : both) {
+          __builtin_prefetch(numbers +
+                             std::size_t{16} * blocks[std::min(b + kAhead, blocks.size() - 1)]);
+          sum += numbers[std::size_t{16} * blocks[b]];
+        }
+      sink_ = sink_ + (sum > 0 ? 1 : 0);
+      kept_ = numbers_drawn();
+    };
+    draw_sets(16, 1);
+    time("read of the same blocks of two vectors", 8 * static_cast<double>(numbers_drawn()), read,
+         [&] { draw_sets(16, 1); });
+  }
+
   void optimizers() {
+    scattered_read();
     for (const OptimizerRule rule : {OptimizerRule::momentum, OptimizerRule::adamw}) {
       sparse_step(rule, LazyUpdate::skip, 16);
       sparse_step(rule, LazyUpdate::exact, 16);
+      late_step(rule);
       sparse_step(rule, LazyUpdate::skip, 1);
       dense_step(rule);
     }
@@ -176,6 +201,27 @@ private:
     time(fmt::format("{} {}{}", to_string(rule), to_string(lazy),
                      block == 1 ? " of single numbers" : ""),
          arrays * touched, step, [&] { draw_sets(block, 1); });
+  }
+
+  /// After 500 steps, of which every block missed the last one to a hundred.
+  void late_step(OptimizerRule rule) {
+    constexpr std::uint32_t kSteps = 500, kMissed = 100;
+    const compress::OptimizerSettings how{.rule = rule, .lazy = LazyUpdate::exact};
+    compress::OptimizerState state = compress::fresh_state(how, options_.count, 16);
+    std::ranges::copy(gradient_.all(), state.first.begin());
+    for (std::size_t i = 0; i < state.second.size(); ++i)
+      state.second[i] = state.first[i] * state.first[i];
+    for (std::size_t b = 0; b < state.last_step.size(); ++b)
+      state.last_step[b] = kSteps - 1 - static_cast<std::uint32_t>(b * 7 % kMissed);
+    compress::SparseOptimizer optimizer{how, options_.count, 16};
+    optimizer.restore(std::move(state), kSteps, 0.01F);
+    const auto step = [&] {
+      optimizer.step(second_.all(), sets_[0], 0.01F);
+      kept_ = numbers_drawn();
+    };
+    const double arrays = rule == OptimizerRule::adamw ? 7 : 5;
+    time(fmt::format("{} exact after {} steps", to_string(rule), kSteps),
+         4 * arrays * static_cast<double>(numbers_drawn()), step, [&] { draw_sets(16, 1); });
   }
 
   void dense_step(OptimizerRule rule) {

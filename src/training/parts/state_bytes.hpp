@@ -46,12 +46,17 @@ public:
   }
   template <typename Value>
   [[nodiscard]] std::vector<Value> take_all() {
+    std::vector<Value> values;
+    take_into(values);
+    return values;
+  }
+  template <typename Value, typename Memory>
+  void take_into(std::vector<Value, Memory>& values) {
     const auto count = take<std::uint64_t>();
     if (count > left_.size() / sizeof(Value)) refuse_short();
-    std::vector<Value> values(static_cast<std::size_t>(count));
+    values.resize(static_cast<std::size_t>(count));
     if (count > 0)
       std::memcpy(values.data(), bytes_of(count * sizeof(Value)), count * sizeof(Value));
-    return values;
   }
   [[nodiscard]] bool is_over() const { return left_.empty(); }
 
@@ -76,9 +81,9 @@ inline void save_optimizer(StateWriter& to, const compress::OptimizerState& stat
 }
 [[nodiscard]] inline compress::OptimizerState load_optimizer(StateReader& from) {
   compress::OptimizerState state;
-  state.first = from.take_all<float>();
-  state.second = from.take_all<float>();
-  state.last_step = from.take_all<std::uint32_t>();
+  from.take_into(state.first);
+  from.take_into(state.second);
+  from.take_into(state.last_step);
   return state;
 }
 

@@ -147,6 +147,30 @@ TEST(SparseOptimizer, ExactOutlivesWhatADecayLeaves) {
   }
 }
 
+/// Blocks that are touched early, then late, by which the first few steps are played one by one.
+TEST(SparseOptimizer, ExactPlaysTheFirstStepsOfABlockAsDenseOnesDo) {
+  for (const int touched : {1, 2, 5, 30}) {
+    const OptimizerSettings settings{
+        .rule = OptimizerRule::adamw, .lazy = LazyUpdate::exact, .weight_decay = 0.5F};
+    SparseOptimizer optimizer{settings, 21, 16};
+    std::vector<float> weights(21, 1);
+    std::vector<DenseWeight> dense(21, {1, 0, 0});
+    for (int t = 1; t <= 300; ++t) {
+      SparseSet sum{21, 16, {}, {}};
+      if (t == touched || t == 300) {
+        sum.blocks = {0, 1};
+        for (std::size_t i = 0; i < 21; ++i) sum.values.push_back(0.1F * static_cast<float>(i % 4));
+      }
+      for (std::size_t i = 0; i < 21; ++i)
+        dense[i].step(settings, t, static_cast<double>(0.01F),
+                      sum.blocks.empty() ? 0 : static_cast<double>(sum.values[i]));
+      optimizer.step(weights, sum, 0.01F);
+    }
+    for (std::size_t i = 0; i < 21; ++i)
+      EXPECT_NEAR(weights[i], dense[i].weight, 1e-6) << "touched at " << touched << ", " << i;
+  }
+}
+
 TEST(SparseOptimizer, HoldsNoMoreStepsThanItSays) {
   const OptimizerSettings exact{.lazy = LazyUpdate::exact, .momentum = 0.5F};
   const OptimizerSettings skip{.rule = OptimizerRule::adamw};
@@ -205,7 +229,7 @@ TEST(SparseOptimizer, GivesEqualBitsAtEveryLevel) {
       const LimitedCpuLevel limited{level};
       SparseOptimizer optimizer{settings, 1000, 16};
       std::vector<float> weights = gradient_of(1000, 1);
-      for (std::uint32_t t = 0; t < 40; ++t) {
+      for (std::uint32_t t = 0; t < 200; ++t) {  // AdamW: by steps at first, then by the series
         const std::vector<float> values = gradient_of(32, t);
         optimizer.step(weights, {1000, 16, {t % 31, t % 31 + 30}, values}, 0.1F);
       }
