@@ -8,12 +8,18 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.errors import Failure
-from longhaul.figures.stella import (ablation, adaptation, cluster, fig2, fig8, fig9, fig10, fig11,
-                                     fig14, gpt2, methods, table2)
+from longhaul.figures.stella import (ablation, adaptation, cluster, fig2, fig3, fig8, fig9, fig10,
+                                     fig11, fig14, gpt2, methods, table2)
 from longhaul.figures.stella.methods import Run
 from longhaul.papers import claims
 from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
 from longhaul.running import tools
+
+
+def probes_at(*points):
+    """(Mbps, g) of probes, as fig3.numbers() has them."""
+    return pd.DataFrame([{"mbps": mbps, "g": g, "batch": 64.0, "compression_rate": 0.5}
+                         for mbps, g in points])
 
 
 def is_built():
@@ -125,11 +131,27 @@ class Figures(unittest.TestCase):
                 for choice, mbps, samples, rate in (
                     ("tune", 1000, 137, 97), ("tune", 100, 300, 99), ("batch 137", 1000, 137, 96.7),
                     ("batch 240", 100, 240, 95))]
-        for measured, verdict in ((False, NOT_JUDGED), (True, PARTLY)):
-            said = {one.id: one for one in fig14.verdicts(pd.DataFrame(rows), measured)}
+        for probes, verdict in ((None, NOT_JUDGED), (probes_at((100, 0.1), (105, 0.2)), PARTLY)):
+            said = {one.id: one for one in fig14.verdicts(pd.DataFrame(rows), probes)}
             self.assertEqual(said["stella-batch"].verdict, verdict)
+            self.assertEqual(said["stella-equal-bandwidth"].verdict,
+                             NOT_JUDGED if probes is None else HOLDS)
             self.assertEqual(said["stella-rate"].verdict, PARTLY)  # 96.7 prints 97; 95 is not 99.5
         self.assertAlmostEqual(fig14.by_speed(240), 240 * 300 / (4 * 399))
+
+    def test_settings_of_one_bandwidth_are_compared(self):
+        self.assertEqual(fig3.verdict(probes_at((100, 0.1), (105, 0.2), (400, 0.1))).verdict, HOLDS)
+        self.assertTrue(fig3.verdict(probes_at((100, 0.1), (105, 0.2))).ours.startswith("1 of 1 pairs"))
+        self.assertEqual(fig3.verdict(probes_at((100, 0.1), (105, 0.11), (400, 0.5))).verdict, FAILS)
+        few = fig3.verdict(probes_at((100, 0.1), (101, 0.1), (102, 0.11), (103, 0.15)))
+        self.assertEqual(few.verdict, HOLDS)  # 3 of 6
+        few = fig3.verdict(probes_at((100, 0.1), (101, 0.1), (102, 0.1), (103, 0.11), (110, 0.13)))
+        self.assertEqual(few.verdict, PARTLY)  # 3 of 10
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write("model,version,batch,compression_rate,g\nvit_b_16,v2,64,0,0\n")
+            file.flush()
+            needed = fig3.numbers(file.name)["mbps"][0]
+        self.assertAlmostEqual(needed, fig2.needed("vit-b-16", "rtx4090"))  # below alpha: as at alpha
 
     def test_gains_are_of_iterations(self):
         table = pd.DataFrame([

@@ -82,6 +82,7 @@ LISTED = (
     "vtrain.sites",
     "stella.table2",
     "stella.fig10",
+    "stella.fig3",
     "stella.fig14",
     "stella.adaptation",
     "stella.fig2",

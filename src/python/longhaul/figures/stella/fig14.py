@@ -8,7 +8,7 @@ import pandas as pd
 
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
-from longhaul.figures.stella import bars, cluster
+from longhaul.figures.stella import bars, cluster, fig3
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected
 from longhaul.running import tools
@@ -43,7 +43,7 @@ def add_arguments(parser):
 def draw(options):
     table = numbers(options.probes)
     return [Drawn(FIGURE.name, figure_of(table, bool(options.probes)), table.round(6),
-                  verdicts(table, bool(options.probes)))]
+                  verdicts(table, fig3.numbers(options.probes) if options.probes else None))]
 
 
 def equal_probes():
@@ -85,7 +85,10 @@ def numbers(probes):
     return pd.DataFrame(rows)
 
 
-def verdicts(table, measured):
+def verdicts(table, probes=None):
+    """`probes`: as fig3.numbers() has them; by what they say of learning the batch is judged, too."""
+    measured = probes is not None
+
     def at(choice, mbps, column):
         return table[(table["choice"] == choice) & (table["mbps"] == mbps)][column].iloc[0]
 
@@ -106,8 +109,9 @@ def verdicts(table, measured):
                      "Equation 6 at the paper's batches, divided by speed: an RTX 4090 has 25.8 "
                      "(less than its alpha of 28) and 45.1 images. To the digits printed: 97 and "
                      "99.5."),
+        fig3.verdict(probes) if measured else
         claims.judge("stella-equal-bandwidth", claims.NOT_JUDGED, "nothing",
-                     "It is of learning, of which this figure simulates nothing."),
+                     "It is of learning, of which no probes were given (--probes)."),
         claims.judge("stella-convergence", claims.NOT_JUDGED, "nothing",
                      "It is of learning, of which this figure simulates nothing.")]
 
