@@ -193,6 +193,11 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
          text);
   training::check_exchange(method.scenario.train.compress);
   finish_rival(method);
+  if (scenario.train.local_steps > 1)
+    fail(
+        "train.local_steps = {} is simulated alone (on ranks a method says it, as in diloco:{}). "
+        "Leave it out.",
+        scenario.train.local_steps, scenario.train.local_steps);
   // There is a rate to adapt of what [train.compress] keeps alone.
   if (method.rival || method.chooses_for_parts || !is_sparse(method.scenario.train.compress.method))
     method.scenario.train.adapt.every = 0;

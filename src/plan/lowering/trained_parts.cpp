@@ -44,6 +44,34 @@ PartTurns turns_of(int part, int microbatches, const PartExchanges& exchanges) {
   return turns;
 }
 
+/// Steps of a replica's own between two exchanges: microbatches of an iteration, one after another.
+std::optional<Refusal> why_no_local_steps(const Schedule& schedule, const Scenario& scenario) {
+  const int steps = scenario.train.local_steps;
+  if (steps == 1) return std::nullopt;
+  if (scenario.train.staleness > 0)
+    return refused(
+        "train.local_steps = {} and train.staleness = {} (local steps begin with the weights that "
+        "all have after an exchange). Set one of them back.",
+        steps, scenario.train.staleness);
+  if (schedule.devices != 1 || schedule.microbatches != steps)
+    return refused(
+        "train.local_steps = {}, {} stages and {} microbatches (a local step is of one microbatch "
+        "of the whole model). Write 1 of both.",
+        steps, schedule.devices, schedule.microbatches);
+  for (const ReplicaId replica : schedule.replica_ids()) {
+    MicrobatchId last{0};
+    for (const Block& block : schedule.row(replica, DeviceId{0})) {
+      if (block.microbatch < last)
+        return refused(
+            "{} goes back to microbatch {} (train.local_steps = {}: a step ends before the next "
+            "begins). Use stella.",
+            schedule.name, number(block.microbatch), steps);
+      last = std::max(last, block.microbatch);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<TrainedPart> trained_parts(const Schedule& schedule, ReplicaId replica, DeviceId device,
@@ -88,11 +116,7 @@ std::optional<Refusal> why_no_parts(const Schedule& schedule, const Scenario& sc
         "{} states the order of messages on links, where {} lets the links choose. Use another "
         "schedule.",
         schedule.name, kKey);
-  if (scenario.train.local_steps > 1)
-    return refused(
-        "train.local_steps = {} is of training runs (a plan is of one iteration, with its "
-        "exchange). Set it to 1.",
-        scenario.train.local_steps);
+  if (auto refusal = why_no_local_steps(schedule, scenario)) return refusal;
   const std::vector<int> of_chunks = parts_of_chunks(schedule);
   int parts = 0;
   for (const int of_chunk : of_chunks) parts += of_chunk;

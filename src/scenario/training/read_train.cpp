@@ -200,6 +200,9 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
        "preset", "stands_for", "target", "lambda", "compress", "costs", "adapt"}};
   Training& train = scenario.train;
   read_counts(section, train);
+  // A local step is one microbatch of the whole model, and an iteration ends with the exchange.
+  if (train.local_steps > 1 && scenario.parallel.stages == 1 && scenario.parallel.microbatches == 1)
+    scenario.parallel.microbatches = train.local_steps;
   if (const auto field = section.find("batch"))
     train.batch = read_batch(*field, scenario.parallel.replicas);
   if (const auto field = section.find("serve"))

@@ -267,9 +267,20 @@ TEST(Stella, RefusesInOneLine) {
   EXPECT_EQ(said({}), "accepted");
   EXPECT_THAT(said({"parallel.gradient_sync=zero1"}), HasSubstr("gradient_sync = \"compressed\""));
   EXPECT_THAT(said({"parallel.stages=2", "costs.message=1kB"}), HasSubstr("replicas of one stage"));
-  EXPECT_THAT(said({"train.local_steps=4"}), HasSubstr("train.local_steps = 4"));
+  EXPECT_THAT(said({"train.local_steps=4", "train.staleness=1"}), HasSubstr("staleness = 1"));
+  EXPECT_THAT(said({"train.local_steps=4", "parallel.microbatches=2"}),
+              HasSubstr("2 microbatches"));
+  EXPECT_THAT(said({"train.local_steps=4"}, "gpipe"), HasSubstr("Use stella"));
   EXPECT_THAT(said({"train.costs.merge=[\"1ms\", \"1ms\", \"1ms\"]"}, "1f1b"),
               HasSubstr("train.costs.merge has 3 values, schedule 1f1b has 1 parts"));
+}
+
+// H local steps of 90 ms each, then the exchange of part 0 (25 ms) that the next F waits for.
+TEST(Stella, PlaysLocalStepsBetweenTwoExchanges) {
+  EXPECT_THAT(starts({"train.local_steps=4"}, 3), ElementsAre(0, 385, 770));
+  EXPECT_THAT(starts({"train.local_steps=1"}, 3), ElementsAre(0, 115, 230));
+  const report::StreamReport many = stream(exchanging({"train.local_steps=4"}), 4);
+  EXPECT_EQ(many.wan_bytes, stream(exchanging(), 4).wan_bytes);
 }
 
 // The chunks of a pipeline are parts: with two stages each waits for its own exchange.
