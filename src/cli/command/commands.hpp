@@ -123,6 +123,7 @@ void add_size_options(Arguments& command, std::string& gpus, SizeArguments& argu
 /// The options of `longhaul tune`, as typed; empty: the default.
 struct TuneArguments {
   std::string probes, bandwidth, lambda;
+  std::string family, curves, target;  ///< of --family: methods instead of batches
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.

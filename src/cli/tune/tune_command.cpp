@@ -9,6 +9,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/command/commands.hpp"
+#include "cli/tune/family.hpp"
 #include "planner/tune/tune_problem.hpp"
 #include "report/record_file.hpp"
 
@@ -116,10 +117,23 @@ void add_tune_options(Arguments& command, TuneArguments& arguments) {
   command.option("--bandwidth", arguments.bandwidth, "comma list, as in 100Mbps,1Gbps");
   command.option("--lambda", arguments.lambda,
                  "weight of the spread of iteration times (default: [train] lambda)");
+  command.option("--family", arguments.family,
+                 "which method to train by: all of --curves, or a comma list");
+  command.option("--curves", arguments.curves,
+                 "table (.csv) of how methods learn: method, seed, updates, validation, ...");
+  command.option("--target", arguments.target, "loss=X (default: [train] target)");
 }
 
 Answer tune_command(const Options& options) {
   const TuneArguments& typed = options.tune;
+  if (!typed.family.empty()) {
+    if (!typed.probes.empty() || !typed.lambda.empty())
+      fail("--family chooses no batches (--probes and --lambda are of them). Leave those out.");
+    return tune_family(options, typed.bandwidth.empty() ? std::vector<Bandwidth>{}
+                                                        : bandwidths_of(typed.bandwidth));
+  }
+  if (!typed.curves.empty() || !typed.target.empty())
+    fail("--curves and --target are of --family. Give --family all.");
   const std::vector<Bandwidth> bandwidths = bandwidths_of(typed.bandwidth);
   const Scenario scenario = scenario_of(options);
   planner::TuneProblem problem = planner::tune_problem_of(scenario);

@@ -1,0 +1,213 @@
+#include "planner/tune/family.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/program/arguments.hpp"
+#include "scenario/text/csv_lines.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::array kFamilyColumns{"method",    "seed",      "exchange",
+                                    "serve",     "staleness", "local_steps",
+                                    "wan_bytes", "updates",   "validation"};
+using FamilyColumns = std::array<std::size_t, kFamilyColumns.size()>;
+
+FamilyColumns family_columns_of(const scenario::CsvLine& head) {
+  FamilyColumns columns{};
+  for (std::size_t i = 0; i < kFamilyColumns.size(); ++i) {
+    const auto found = std::ranges::find(head.words, std::string_view{kFamilyColumns[i]});
+    if (found == head.words.end())
+      head.refuse("there is no column {} (a table of curves has {}). Name them in its first line.",
+                  kFamilyColumns[i], fmt::join(kFamilyColumns, ","));
+    columns[i] = static_cast<std::size_t>(found - head.words.begin());
+  }
+  return columns;
+}
+
+/// A line of the table, by the names of its columns.
+class FamilyLine {
+public:
+  FamilyLine(const scenario::CsvLine& line, const FamilyColumns& columns)
+      : line_{line}, columns_{columns} {}
+
+  [[nodiscard]] std::string word(std::size_t at) const {
+    if (columns_[at] >= line_.words.size())
+      line_.refuse("{} words are too few. Give one for each column.", line_.words.size());
+    return std::string{line_.words[columns_[at]]};
+  }
+  [[nodiscard]] double number(std::size_t at, double least, double most) const {
+    const std::optional<double> value = read_double(word(at));
+    if (!value || !(*value >= least && *value <= most))
+      line_.refuse("{} is \"{}\" (no number from {} to {}). Check the curve.", kFamilyColumns[at],
+                   word(at), least, most);
+    return *value;
+  }
+  [[nodiscard]] int count(std::size_t at, int least) const {
+    const double value = number(at, least, 1e9);
+    if (value != std::floor(value))
+      line_.refuse("{} is \"{}\" (no whole number). Check the curve.", kFamilyColumns[at],
+                   word(at));
+    return static_cast<int>(value);
+  }
+  template <ListedEnum Value>
+  [[nodiscard]] Value choice(std::size_t at) const {
+    const std::optional<Value> value = from_string<Value>(word(at));
+    if (!value)
+      line_.refuse("{} is \"{}\" (of {}). Check the curve.", kFamilyColumns[at], word(at),
+                   fmt::join(every_name<Value>(), ", "));
+    return *value;
+  }
+
+  [[nodiscard]] FamilyMember member() const {
+    return {.method = word(0),
+            .exchange = choice<SetExchange>(2),
+            .serve = choice<Serve>(3),
+            .staleness = count(4, 0),
+            .local_steps = count(5, 1),
+            .wan_bytes = number(6, 0, 1e18),
+            .curves = {}};
+  }
+
+private:
+  const scenario::CsvLine& line_;
+  const FamilyColumns& columns_;
+};
+
+bool exchange_equally(const FamilyMember& one, const FamilyMember& other) {
+  return one.exchange == other.exchange && one.serve == other.serve &&
+         one.staleness == other.staleness && one.local_steps == other.local_steps;
+}
+
+void add_line(std::vector<FamilyMember>& members, const scenario::CsvLine& line,
+              const FamilyColumns& columns) {
+  const FamilyLine read{line, columns};
+  const FamilyMember said = read.member();
+  auto member = std::ranges::find(members, said.method, &FamilyMember::method);
+  if (member == members.end()) member = members.insert(members.end(), said);
+  if (!exchange_equally(*member, said))
+    line.refuse("{} exchanges otherwise than in the lines before. Give it one name each.",
+                said.method);
+  const int seed = read.count(1, 0);
+  auto curve = std::ranges::find(member->curves, seed, &FamilyCurve::seed);
+  if (curve == member->curves.end()) {
+    curve = member->curves.insert(member->curves.end(), FamilyCurve{seed, {}});
+    member->wan_bytes +=
+        (said.wan_bytes - member->wan_bytes) / static_cast<double>(member->curves.size());
+  }
+  const int updates = read.count(7, 0);
+  if (!curve->points.empty() && updates <= curve->points.back().first)
+    line.refuse("{} updates after {}. Keep them in order.", updates, curve->points.back().first);
+  // A run that diverged has no loss there.
+  const double loss = read.word(8).empty() ? kNever : read.number(8, 0, 1e9);
+  curve->points.emplace_back(updates, loss);
+}
+
+/// Updates of the point before the first that reaches it, and of that one.
+std::pair<double, double> crossing(const FamilyCurve& curve, double loss) {
+  double before = 0;
+  for (const auto& [updates, validation] : curve.points) {
+    if (validation <= loss) return {before, updates};
+    before = updates;
+  }
+  return {before, kNever};
+}
+
+double median_of_runs(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  const std::size_t half = numbers.size() / 2;
+  return numbers.size() % 2 == 1 ? numbers[half] : (numbers[half - 1] + numbers[half]) / 2;
+}
+
+}  // namespace
+
+std::vector<FamilyMember> read_family(std::string_view csv, const std::string& source) {
+  std::vector<FamilyMember> members;
+  std::optional<FamilyColumns> columns;
+  scenario::each_csv_line(csv, source, [&](const scenario::CsvLine& line) {
+    if (columns)
+      add_line(members, line, *columns);
+    else
+      columns = family_columns_of(line);
+  });
+  if (members.empty()) fail("{}: there is no curve. Give lines below the first.", source);
+  return members;
+}
+
+UpdatesToLoss updates_to(const FamilyMember& member, double loss, std::optional<int> left_out) {
+  UpdatesToLoss found;
+  found.least = kNever;
+  std::vector<double> all;
+  for (const FamilyCurve& curve : member.curves) {
+    if (curve.seed == left_out) continue;
+    const auto [before, at] = crossing(curve, loss);
+    ++found.runs;
+    if (at < kNever) ++found.reached;
+    found.least = std::min(found.least, before);
+    all.push_back(at);
+  }
+  if (all.empty()) return {};
+  const double median = median_of_runs(all), most = std::ranges::max(all);
+  if (median < kNever) found.median = median;
+  if (most < kNever) found.most = most;
+  return found;
+}
+
+double FamilyForecast::seconds_of(double updates_made, int local_steps) const {
+  return updates_made / local_steps * std::chrono::duration<double>(period).count();
+}
+
+std::optional<std::size_t> pick(const std::vector<FamilyMember>& members,
+                                const std::vector<FamilyForecast>& forecasts) {
+  std::optional<std::size_t> best;
+  double least = kNever;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!forecasts[i].updates.median) continue;
+    const double time =
+        forecasts[i].seconds_of(*forecasts[i].updates.median, members[i].local_steps);
+    if (time >= least) continue;
+    best = i;
+    least = time;
+  }
+  return best;
+}
+
+FamilyRegret regret_of(const std::vector<FamilyMember>& members,
+                       const std::vector<Duration>& periods, double loss) {
+  std::set<int> seeds;
+  for (const FamilyMember& member : members)
+    for (const FamilyCurve& curve : member.curves) seeds.insert(curve.seed);
+  FamilyRegret regret;
+  if (seeds.size() < 2) return regret;
+  double sum = 0;
+  for (const int seed : seeds) {
+    std::vector<FamilyForecast> others;
+    std::vector<double> times;  // on the seed itself
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      others.push_back({updates_to(members[i], loss, seed), periods[i]});
+      double time = kNever;
+      for (const FamilyCurve& curve : members[i].curves)
+        if (curve.seed == seed)
+          time = others.back().seconds_of(crossing(curve, loss).second, members[i].local_steps);
+      times.push_back(time);
+    }
+    const double best = std::ranges::min(times);
+    if (best == kNever) continue;
+    ++regret.seeds;
+    const std::optional<std::size_t> chosen = pick(members, others);
+    if (!chosen || times[*chosen] == kNever)
+      ++regret.missed;
+    else
+      sum += times[*chosen] / best - 1;
+  }
+  if (regret.seeds > regret.missed) regret.mean = sum / (regret.seeds - regret.missed);
+  return regret;
+}
+
+}  // namespace longhaul::planner

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+#include "scenario/training.hpp"
+
+namespace longhaul::planner {
+
+/// The validation loss of one run over its updates, ascending.
+struct FamilyCurve {
+  int seed = 0;
+  std::vector<std::pair<int, double>> points;
+};
+
+/// A method of training together that was tried: how it exchanges, and how it learns.
+struct FamilyMember {
+  std::string method;  ///< as bench_train was told it
+  SetExchange exchange = SetExchange::ring;
+  Serve serve = Serve::deadline;
+  int staleness = 0;
+  int local_steps = 1;   ///< updates of an exchange
+  double wan_bytes = 0;  ///< of an exchange, between datacenters, all ways together: mean of runs
+  std::vector<FamilyCurve> curves;
+};
+
+/// Reads a table with the columns method, seed, exchange, serve, staleness, local_steps, wan_bytes,
+/// updates, validation (in any order, others left aside). Throws Error with file:line where a value
+/// is none or out of range, where two lines of a method differ in how it exchanges, and where
+/// updates do not ascend.
+[[nodiscard]] std::vector<FamilyMember> read_family(std::string_view csv,
+                                                    const std::string& source);
+
+/// Updates until a loss is reached: medians and ranges over the runs. Runs see the loss at their
+/// points alone, so the least is the point before the first that reaches it.
+struct UpdatesToLoss {
+  int runs = 0, reached = 0;
+  std::optional<double> median;  ///< of all runs; one that does not reach it takes longest
+  double least = 0;              ///< of any run; where none reaches it, its last point
+  std::optional<double> most;    ///< none: a run does not reach it
+};
+[[nodiscard]] UpdatesToLoss updates_to(const FamilyMember& member, double loss,
+                                       std::optional<int> left_out = std::nullopt);
+
+/// A member under the links of a site.
+struct FamilyForecast {
+  UpdatesToLoss updates;
+  Duration period{};  ///< of an exchange
+
+  /// Times of so many updates.
+  [[nodiscard]] double seconds_of(double updates_made, int local_steps) const;
+};
+
+/// The member whose median time is least; none where no median is reached.
+[[nodiscard]] std::optional<std::size_t> pick(const std::vector<FamilyMember>& members,
+                                              const std::vector<FamilyForecast>& forecasts);
+
+/// How much longer the pick of the other seeds takes on a seed than what is best there, in the mean
+/// over seeds: 0 is never. None where there is one seed, or where a pick does not reach the loss
+/// that another member does.
+struct FamilyRegret {
+  int seeds = 0, missed = 0;   ///< missed: the pick does not get there
+  std::optional<double> mean;  ///< of the seeds that it reaches
+};
+[[nodiscard]] FamilyRegret regret_of(const std::vector<FamilyMember>& members,
+                                     const std::vector<Duration>& periods, double loss);
+
+}  // namespace longhaul::planner
