@@ -72,6 +72,7 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
                               {"payload", curve.payload_bytes},
                               {"encoded", curve.encoded_bytes},
                               {"wan_payload", curve.wan_payload_bytes},
+                              {"wan_encoded", curve.wan_encoded_bytes},
                               {"wan_nominal", curve.wan_nominal_bytes},
                               {"ops", curve.ops},
                               {"overran", curve.overran},
@@ -124,6 +125,7 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   take("payload", curve.payload_bytes);
   take("encoded", curve.encoded_bytes);
   take("wan_payload", curve.wan_payload_bytes);
+  take("wan_encoded", curve.wan_encoded_bytes);
   take("wan_nominal", curve.wan_nominal_bytes);
   take("ops", curve.ops);
   take("overran", curve.overran);

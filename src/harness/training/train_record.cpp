@@ -105,6 +105,7 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
                  {"nominal_bytes", curve.wan_nominal_bytes}};
   if (curve.adaptation) {
     json["samples"] = curve.adaptation->samples;
+                 {"encoded_bytes", curve.wan_encoded_bytes},
     json["effective_samples"] = curve.adaptation->effective_samples;
     json["adaptation"] = report::adaptation_json(*curve.adaptation);
   }
@@ -193,6 +194,28 @@ std::string why_not_right(const TrainRun& run) {
 /// What the trials took, and of which method the best rate is at an end of the grid.
 std::string search_text(const ordered_json& train) {
   std::map<std::string, std::vector<std::pair<double, double>>> trials;  // rate, validation
+/// How far from the target each curve ends that does not reach it.
+std::string short_of_target(const ordered_json& train) {
+  std::string text;
+  if (train["target"].is_null()) return text;
+  const double target = train["target"]["value"].get<double>();
+  for (const ordered_json& curve : train["curves"]) {
+    const ordered_json& points = curve["points"];
+    if (!curve["iterations_to_target"].is_null() || points.empty()) continue;
+    const std::string who =
+        fmt::format("{}, seed {}: ", curve["method"].get<std::string>(), curve["seed"].get<int>());
+    const ordered_json& last = points.back()[3];
+    if (last.is_null()) {
+      text += fmt::format("{}diverged, without {} = {:g}\n", who,
+                          train["target"]["kind"].get<std::string>(), target);
+      continue;
+    }
+    text += fmt::format("{}{:.3f} above the target of {:g} after {} updates\n", who,
+                        last.get<double>() - target, target, points.back()[0].get<int>());
+  }
+  return text;
+}
+
   std::map<std::string, std::int64_t> took;
   const ordered_json& all = train["trials"];
   for (const ordered_json& trial : all) {
@@ -270,7 +293,7 @@ std::string train_text(const ordered_json& record) {
       text += fmt::format("{}: not faithful: {:.1f}% of the ops took longer than modelled\n",
                           curve["method"].get<std::string>(), 100 * longer / ops);
   }
-  return text + search_text(train);
+  return text + short_of_target(train) + search_text(train);
 }
 
 }  // namespace longhaul::harness

@@ -61,9 +61,11 @@ engine::Payload SetDataPlane::make(OpId send) {
   const auto size = static_cast<std::int64_t>(bytes->size());
   ++sent_.messages;
   sent_.payload_bytes += size;
-  sent_.encoded_bytes += size - static_cast<std::int64_t>(sizeof(SetEnvelope));
+  const std::int64_t encoded = size - static_cast<std::int64_t>(sizeof(SetEnvelope));
+  sent_.encoded_bytes += encoded;
   if (plan_.crosses_datacenters(send)) {
     sent_.wan_payload_bytes += size;
+    sent_.wan_encoded_bytes += encoded;
     sent_.wan_nominal_bytes += sizes_.size(send, iteration).count();
   }
   return {*bytes, bytes};

@@ -38,7 +38,7 @@ public:
   struct Sent {
     std::int64_t messages = 0, payload_bytes = 0;  ///< as the transport carries them
     std::int64_t encoded_bytes = 0;                ///< of these, sets; the rest is envelopes
-    std::int64_t wan_payload_bytes = 0, wan_nominal_bytes = 0;
+    std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
   };
   /// Since the last call.
   [[nodiscard]] Sent take_sent() { return std::exchange(sent_, {}); }

@@ -61,6 +61,7 @@ TEST_F(TrainRuns, SendBothFactorsAsPredicted) {
   for (const nlohmann::json& curve : curves()) {
     SCOPED_TRACE(curve["method"].get<std::string>());
     EXPECT_EQ(curve["wan"]["payload_bytes"], curve["wan"]["nominal_bytes"]);
+    EXPECT_LT(curve["wan"]["encoded_bytes"], curve["wan"]["payload_bytes"]) << "no envelopes";
     EXPECT_GT(curve["wan"]["payload_bytes"].get<int>(), 0);
     EXPECT_LE(curve["mass"]["lost_relative"].get<double>(), 1e-5);
     EXPECT_TRUE(curve["replicas_equal"].get<bool>());
