@@ -49,6 +49,7 @@ struct TrainCurve {
   bool diverged = false;                              ///< of a trial: a gradient was not finite
   std::int64_t payload_bytes = 0, encoded_bytes = 0;  ///< encoded: without envelopes
   std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
+  std::int64_t between_stages = 0;    ///< bytes of activations and their gradients
   std::int64_t ops = 0, overran = 0;  ///< that the plan gives a time, and those that took longer
   std::optional<double> lost_relative;
   std::optional<ReplayResult> replay;

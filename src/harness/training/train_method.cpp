@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/kept_share.hpp"
 #include "base/program/option_values.hpp"
+#include "compress/wire/values.hpp"
 #include "harness/training/train_rivals.hpp"
 
 namespace longhaul::harness {
@@ -116,10 +117,27 @@ bool has_key(const TrainMethod& method, const std::string& key) {
   return compress != CompressMethod::topk || key != "block";
 }
 
+/// Every message between stages is of that format: nominal bytes are those that travel.
+void set_activations(TrainMethod& method, const std::string& value) {
+  Scenario& scenario = method.scenario;
+  const auto format = value_of<compress::ValueFormat>(method.name, "activations", value);
+  if (scenario.parallel.stages == 1 || !scenario.model)
+    fail("--methods {}: activations = {} ({}). Leave it out.", method.name, value,
+         scenario.model ? "one stage sends none" : "without a [model] no one knows how many");
+  method.activations = format;
+  const Model& model = *scenario.model;
+  const auto numbers = static_cast<std::size_t>(std::int64_t{model.sequence_length} *
+                                                model.microbatch_size * model.hidden);
+  const Bytes size{static_cast<std::int64_t>(compress::bytes_of_values(numbers, format))};
+  std::ranges::fill(scenario.costs.message, size);
+  for (Costs& costs : scenario.replica_costs) std::ranges::fill(costs.message, size);
+}
+
 void set_key(TrainMethod& method, const std::string& key, const std::string& value) {
   Training& train = method.scenario.train;
   GradientCompression& compress = train.compress;
   const std::string what = fmt::format("--methods {}: {}", method.name, key);
+  if (key == "activations") return set_activations(method, value);
   if (set_rival_key(method, key, value)) return;
   if (!has_key(method, key)) fail("{} changes nothing of this method. Leave it out.", what);
   if (key == "keep") {
@@ -149,7 +167,7 @@ void set_key(TrainMethod& method, const std::string& key, const std::string& val
   } else {
     fail(
         "{} is no key of a method (keep, block, values, index, exchange, share, feedback, "
-        "staleness, serve, lazy).",
+        "staleness, serve, lazy, activations).",
         what);
   }
 }
@@ -175,6 +193,11 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
     for (const NamedMethod& each : kMethods) names.emplace_back(name_of(each));
     fail("--methods: there is no \"{}\" ({}).", words[0], fmt::join(names, ", "));
   }
+  if (scenario.train.local_steps > 1)
+    fail(
+        "train.local_steps = {} is simulated alone (on ranks a method says it, as in diloco:{}). "
+        "Leave it out.",
+        scenario.train.local_steps, scenario.train.local_steps);
   TrainMethod method{text, scenario, optimizer};
   named->apply(method);
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -193,11 +216,6 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
          text);
   training::check_exchange(method.scenario.train.compress);
   finish_rival(method);
-  if (scenario.train.local_steps > 1)
-    fail(
-        "train.local_steps = {} is simulated alone (on ranks a method says it, as in diloco:{}). "
-        "Leave it out.",
-        scenario.train.local_steps, scenario.train.local_steps);
   // There is a rate to adapt of what [train.compress] keeps alone.
   if (method.rival || method.chooses_for_parts || !is_sparse(method.scenario.train.compress.method))
     method.scenario.train.adapt.every = 0;

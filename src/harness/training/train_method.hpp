@@ -16,6 +16,8 @@ struct TrainMethod {
   Scenario scenario;
   compress::OptimizerSettings optimizer;  ///< of rivals that step locally: the inner one
   std::optional<training::RivalSettings> rival{};
+  /// What activations and their gradients travel as between stages; none: as they are (and f32).
+  std::optional<compress::ValueFormat> activations{};
   bool chooses_for_parts = false;  ///< Espresso: each part dense or as [train.compress] has it
 
   /// Updates of the weights in an iteration of the stream.
@@ -25,6 +27,7 @@ struct TrainMethod {
   }
   /// Does the second implementation know it (training/replay/)?
   [[nodiscard]] bool has_replay() const {
+    if (activations) return false;  // one rank has no messages between stages
     return rival ? training::has_replay(rival->rival) : !chooses_for_parts;
   }
   /// Can links change a bit of what is learned? Not where every F waits for the update before it,
@@ -35,8 +38,8 @@ struct TrainMethod {
 };
 
 /// "NAME[:NUMBER][:KEY=VALUE]..", names of train_methods(); keys of rivals: train_rivals.hpp. Keys:
-/// keep, block, values, index, exchange, share, feedback, staleness, serve, lazy. Throws Error that
-/// names what is wrong.
+/// keep, block, values, index, exchange, share, feedback, staleness, serve, lazy, activations.
+/// Throws Error that names what is wrong.
 [[nodiscard]] TrainMethod train_method(const std::string& text, const Scenario& scenario,
                                        const compress::OptimizerSettings& optimizer);
 

@@ -112,7 +112,7 @@ TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
   if (plan_.ranks[index(ranks.self())].role != RankRole::training) return;
   work_ = std::make_unique<training::ReplicaWork>(plan_, schedule_, scenario_, ranks.self(), *math_,
                                                   memory_, work_settings());
-  sets_ = std::make_unique<training::SetDataPlane>(plan_, *work_);
+  sets_ = std::make_unique<training::SetDataPlane>(plan_, *work_, request.method->activations);
   if (settings.compute == TrainCompute::timed) return;
   device_ = std::make_unique<device::StreamDevice>(*work_, ranks.host_ranks(), settings.pace);
 }

@@ -80,6 +80,7 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
     json["settings"]["feedback"] = train.compress.feedback;
     json["settings"]["lazy"] = to_string(method.optimizer.lazy);
   }
+  if (method.activations) json["settings"]["activations"] = to_string(*method.activations);
   if (!method.rival || training::steps_locally(method.rival->rival))
     json["settings"]["optimizer"] = to_string(method.optimizer.rule);
   json["rival"] = ordered_json{};
@@ -100,12 +101,14 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
       curve.predicted_period ? ordered_json(curve.predicted_period->count()) : ordered_json{};
   json["fresh_share"] = or_nothing(curve.fresh_share);
   json["predicted_fresh_share"] = or_nothing(curve.predicted_fresh_share);
-  json["sent"] = {{"payload_bytes", curve.payload_bytes}, {"encoded_bytes", curve.encoded_bytes}};
+  json["sent"] = {{"payload_bytes", curve.payload_bytes},
+                  {"encoded_bytes", curve.encoded_bytes},
+                  {"between_stages_bytes", curve.between_stages}};
   json["wan"] = {{"payload_bytes", curve.wan_payload_bytes},
+                 {"encoded_bytes", curve.wan_encoded_bytes},
                  {"nominal_bytes", curve.wan_nominal_bytes}};
   if (curve.adaptation) {
     json["samples"] = curve.adaptation->samples;
-                 {"encoded_bytes", curve.wan_encoded_bytes},
     json["effective_samples"] = curve.adaptation->effective_samples;
     json["adaptation"] = report::adaptation_json(*curve.adaptation);
   }
@@ -191,9 +194,6 @@ std::string why_not_right(const TrainRun& run) {
   return why;
 }
 
-/// What the trials took, and of which method the best rate is at an end of the grid.
-std::string search_text(const ordered_json& train) {
-  std::map<std::string, std::vector<std::pair<double, double>>> trials;  // rate, validation
 /// How far from the target each curve ends that does not reach it.
 std::string short_of_target(const ordered_json& train) {
   std::string text;
@@ -216,6 +216,9 @@ std::string short_of_target(const ordered_json& train) {
   return text;
 }
 
+/// What the trials took, and of which method the best rate is at an end of the grid.
+std::string search_text(const ordered_json& train) {
+  std::map<std::string, std::vector<std::pair<double, double>>> trials;  // rate, validation
   std::map<std::string, std::int64_t> took;
   const ordered_json& all = train["trials"];
   for (const ordered_json& trial : all) {

@@ -1,11 +1,13 @@
 #include "training/parts/set_data_plane.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
 #include "compress/sparse_set.hpp"
 #include "compress/wire/dense.hpp"
+#include "compress/wire/values.hpp"
 #include "compress/wire/wire.hpp"
 
 namespace longhaul::training {
@@ -52,10 +54,37 @@ int SetDataPlane::next_iteration(OpId op) {
   return iterations_.try_emplace(op, first_).first->second++;
 }
 
-engine::Payload SetDataPlane::make(OpId send) {
+engine::Payload SetDataPlane::tensor_to_send(OpId send) {
   const Op& op = plan_.op(send);
+  engine::Payload tensor = work_.blocks().tensors().piece_of(tensor_key(op), op.piece, op.pieces);
+  if (activations_) {
+    std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
+    std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
+    compress::require_finite(numbers);
+    compress::round_values(numbers, *activations_);
+    auto coded = std::make_shared<std::vector<std::byte>>();
+    compress::write_values(numbers, *activations_, *coded);
+    tensor = {*coded, coded};
+  }
+  sent_.between_stages += static_cast<std::int64_t>(tensor.bytes.size());
+  return tensor;
+}
+
+engine::Payload SetDataPlane::room_for_tensor(OpId recv) {
+  const Op& op = plan_.op(recv);
+  engine::Payload tensor = work_.blocks().tensors().room_in(
+      tensor_key(op), op.piece, op.pieces, "room for the message of " + to_text(op.block()));
+  if (!activations_) return tensor;
+  auto room = std::make_shared<CodedRoom>();
+  room->bytes.resize(compress::bytes_of_values(tensor.bytes.size() / sizeof(float), *activations_));
+  coded_bytes_[recv] = room->bytes.size();
+  room->tensor = std::move(tensor);
+  return {room->bytes, room};
+}
+
+engine::Payload SetDataPlane::make(OpId send) {
   const PartOps::MessageOf* const set = work_.part_ops().message_of(send);
-  if (set == nullptr) return work_.blocks().tensors().piece_of(tensor_key(op), op.piece, op.pieces);
+  if (set == nullptr) return tensor_to_send(send);
   const int iteration = next_iteration(send);
   ReplicaWork::Bytes bytes = work_.sent_set(set->part, set->message, iteration);
   const auto size = static_cast<std::int64_t>(bytes->size());
@@ -72,11 +101,8 @@ engine::Payload SetDataPlane::make(OpId send) {
 }
 
 engine::Payload SetDataPlane::room(OpId recv) {
-  const Op& op = plan_.op(recv);
   const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
-  if (set == nullptr)
-    return work_.blocks().tensors().room_in(tensor_key(op), op.piece, op.pieces,
-                                            "room for the message of " + to_text(op.block()));
+  if (set == nullptr) return room_for_tensor(recv);
   auto room = std::make_shared<Room>();
   room->bytes.resize(work_.largest_set(set->part));
   room->iteration = next_iteration(recv);
@@ -89,7 +115,10 @@ engine::Payloads::Verdict SetDataPlane::check(OpId recv, std::span<const std::by
   using Verdict = engine::Payloads::Verdict;
   found = engine::payload_id(plan_, OpId{plan_.op(recv).match}, run_, 0);
   const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
-  if (set == nullptr) return payload.empty() ? Verdict::corrupted : Verdict::right;
+  if (set == nullptr) {
+    const bool fits = activations_ ? payload.size() == coded_bytes_.at(recv) : !payload.empty();
+    return fits ? Verdict::right : Verdict::corrupted;
+  }
   const std::optional<SetEnvelope> envelope = envelope_of(payload);
   if (!envelope) return Verdict::corrupted;
   std::vector<int>& awaited = awaited_[recv];
@@ -103,7 +132,15 @@ engine::Payloads::Verdict SetDataPlane::check(OpId recv, std::span<const std::by
 
 void SetDataPlane::deliver(OpId recv, engine::Payload payload) {
   const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
-  if (set == nullptr) return work_.blocks().tensors().arrived(tensor_key(plan_.op(recv)));
+  if (set == nullptr) {
+    if (activations_) {
+      const engine::Payload& tensor = static_cast<CodedRoom*>(payload.owner.get())->tensor;
+      const std::vector<float> numbers =
+          compress::read_values(payload.bytes, tensor.bytes.size() / sizeof(float), *activations_);
+      std::memcpy(tensor.bytes.data(), numbers.data(), tensor.bytes.size());
+    }
+    return work_.blocks().tensors().arrived(tensor_key(plan_.op(recv)));
+  }
   Room& room = *static_cast<Room*>(payload.owner.get());
   room.bytes.resize(payload.bytes.size());
   work_.received_set(set->part, set->message, room.iteration,

@@ -16,7 +16,10 @@ namespace longhaul::training {
 class SetDataPlane final : public engine::DataPlane {
 public:
   /// Both outlive this.
-  SetDataPlane(const Plan& plan, ReplicaWork& work) : plan_{plan}, work_{work}, sizes_{plan} {}
+  /// `activations`: what tensors between stages travel as; none: as they are, bit for bit.
+  SetDataPlane(const Plan& plan, ReplicaWork& work,
+               std::optional<compress::ValueFormat> activations = std::nullopt)
+      : plan_{plan}, work_{work}, activations_{activations}, sizes_{plan} {}
 
   /// The next run begins with this iteration.
   void begin_at(int iteration) { first_ = iteration; }
@@ -34,11 +37,12 @@ public:
   [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 
-  /// Of sets, by this rank.
+  /// Of sets, by this rank; `between_stages`: of the tensors of pipelines.
   struct Sent {
     std::int64_t messages = 0, payload_bytes = 0;  ///< as the transport carries them
     std::int64_t encoded_bytes = 0;                ///< of these, sets; the rest is envelopes
     std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
+    std::int64_t between_stages = 0;
   };
   /// Since the last call.
   [[nodiscard]] Sent take_sent() { return std::exchange(sent_, {}); }
@@ -49,13 +53,23 @@ private:
     int iteration = 0;
   };
 
+  /// A tensor that travels in another format than blocks have it in.
+  struct CodedRoom {
+    std::vector<std::byte> bytes;
+    engine::Payload tensor;
+  };
+
   [[nodiscard]] int next_iteration(OpId op);
+  [[nodiscard]] engine::Payload tensor_to_send(OpId send);
+  [[nodiscard]] engine::Payload room_for_tensor(OpId recv);
 
   const Plan& plan_;
   ReplicaWork& work_;
+  std::optional<compress::ValueFormat> activations_;
   plan::StreamValues sizes_;
   int first_ = 0;
   std::unordered_map<OpId, int> iterations_;            ///< the next one of a send or receive
+  std::unordered_map<OpId, std::size_t> coded_bytes_;   ///< that a tensor's receive awaits
   std::unordered_map<OpId, std::vector<int>> awaited_;  ///< iterations of which room was asked for
   std::uint32_t run_ = 0;
   Sent sent_;

@@ -36,6 +36,25 @@ std::string refusal(const std::string& text) {
   return "taken";
 }
 
+TEST(TrainMethods, SendActivationsAsTheyAreTold) {
+  Scenario scenario = scenario_with(SetExchange::ring);
+  Model model;
+  model.hidden = model.sequence_length = 64;
+  model.microbatch_size = 2;
+  scenario.model = model;
+  scenario.parallel.stages = 2;
+  scenario.costs.message.assign(2, 1_MiB);
+  const TrainMethod method = train_method("int8:activations=int8", scenario, {});
+  EXPECT_EQ(method.activations, compress::ValueFormat::int8);
+  EXPECT_EQ(method.scenario.costs.message[1].count(), 64 * 64 * 2 + 4 * 64);  // a scale of 128
+  EXPECT_FALSE(method.has_replay());
+  EXPECT_FALSE(train_method("none", scenario, {}).activations);
+  EXPECT_THAT(refusal("none:activations=int8"), HasSubstr("activations = int8"));
+  EXPECT_THAT(refusal("none:activations=int4"), HasSubstr("int4"));
+  scenario.train.local_steps = 4;
+  EXPECT_THROW((void)train_method("none", scenario, {}), Error);
+}
+
 TEST(TrainMethods, OfRivalsHaveTheirAuthorsSettings) {
   const TrainMethod dgc = method_of("dgc:keep=1%");
   ASSERT_TRUE(dgc.rival);
