@@ -4,8 +4,8 @@ import unittest
 
 import pandas as pd
 
-from longhaul.figures.centauri import (fig1, fig3, fig5, fig6, fig7, fig11, lanes, table1, table2,
-                                       tuned)
+from longhaul.figures.centauri import (cells, fig1, fig3, fig5, fig6, fig7, fig11, inputs, lanes,
+                                       table1, table2, tuned)
 from longhaul.papers import claims
 
 
@@ -145,6 +145,30 @@ class Tuned(unittest.TestCase):
         self.assertEqual(best(True, False, True)["setting"], "b")
         self.assertEqual(best(False, False, False)["setting"], "a")
         self.assertEqual(best(True, True, True)["default_ms"], 3.0)
+
+
+class Inputs(unittest.TestCase):
+    def test_mlps_are_as_wide_as_their_model_says(self):
+        self.assertEqual(inputs.wide(cells.Cell("centauri-fsdp")), ("model.intermediate=16384",))
+        named = cells.Cell("centauri-fsdp", ("model.preset=llama-large",))
+        self.assertEqual(inputs.wide(named), ("model.intermediate=32768",))
+        self.assertEqual(inputs.wide(cells.Cell("centauri-scale")), ("model.intermediate=26624",))
+
+    def test_cluster_b_is_not_behind_pcie(self):
+        self.assertEqual(inputs.behind_pcie(cells.Cell("x", ("node.preset=centauri-b",))), ())
+        self.assertEqual(inputs.behind_pcie(cells.Cell("x")), ("node.internal=128Gbps",))
+
+    def test_numbers_are_those_that_claims_are_about(self):
+        for claim, ours, number in (
+                ("centauri-largest-single", "1.77 times over zero3 (big), 1.75 over fsdp2", 1.77),
+                ("centauri-largest-hybrid", "1.00 to 1.30 times over zero3, 1.06 over fsdp2", 1.3),
+                ("centauri-small-batches", "at batch 1 1.76 to 1.77, above 1.08 to 1.77", 1.76),
+                ("centauri-tp-pp-small", "TP 1.8 to 6.9% of the iteration, PP 0.4 to 1.5%", 6.9),
+                ("centauri-memory-steps", "batch 1: 12 of 12; batch 4: 4 of 12, peak 29 GB", 4),
+                ("centauri-scale-b", "centauri-rules over zero3 on B: 0.2% at 256 GPUs", 0.2),
+                ("centauri-dp-memory", "26 of 32 cells of ddp and ooo do not fit", 26)):
+            verdict = claims.judge(claim, claims.HOLDS, ours)
+            self.assertEqual(inputs.number_of(verdict), number)
 
 
 if __name__ == "__main__":

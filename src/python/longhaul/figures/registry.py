@@ -66,6 +66,7 @@ LISTED = (
     "centauri.gap",
     "centauri.price",
     "centauri.tuned",
+    "centauri.inputs",
     "vtrain.fig1",
     "vtrain.fig5",
     "vtrain.fig7",

@@ -1,5 +1,6 @@
 """Rows of `longhaul simulate --overlap`: one for each cell of a figure and each overlap."""
 
+import contextlib
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -43,12 +44,25 @@ def wanted(options):
     return tuple(options.overlaps.split(","))
 
 
+_more = [lambda cell: ()]
+
+
+@contextlib.contextmanager
+def with_inputs(of):
+    """Cells that are asked for meanwhile have the overrides `of(cell)` too."""
+    _more.append(of)
+    try:
+        yield
+    finally:
+        _more.pop()
+
+
 def ask(cell, overlaps):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(cell.scenario),
                "--schedule", cell.schedule, "--overlap", ",".join(overlaps), "--json",
                "--time-limit", "24h",  # the same picture on any machine
                *cell.options]
-    for override in cell.overrides:
+    for override in (*cell.overrides, *_more[-1](cell)):
         command += ["--set", override]
     return json.loads(tools.run(command))["schedules"]
 
