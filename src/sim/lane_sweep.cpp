@@ -1,6 +1,7 @@
 #include "sim/lane_sweep.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,12 +46,13 @@ Result<OpTimes> LaneSweep::run() {
   for (std::size_t lane = lanes_.size(); lane-- > 0;)
     work_.push_back(static_cast<std::uint32_t>(lane));
   drain();
-  while (!requests_.empty()) {
+  while (!requests_.empty() && !gave_up_) {
     const Request request = requests_.top();
     requests_.pop();
     serve(request);
     drain();
   }
+  if (gave_up_) return refused("{} ends too late", plan_.schedule);
   for (const LaneState& lane : lanes_) {
     if (lane.next == lane.end) continue;
     if (ties_ != nullptr)
@@ -61,7 +63,7 @@ Result<OpTimes> LaneSweep::run() {
 }
 
 void LaneSweep::drain() {
-  while (!work_.empty()) {
+  while (!work_.empty() && !gave_up_) {
     const std::uint32_t lane = work_.back();
     work_.pop_back();
     advance(lane);
@@ -206,6 +208,8 @@ void LaneSweep::serve(const Request& request) {
   const ResourcePool::Free free = pool_.free_for(OpId{id});
   bound.raise(free.at, static_cast<std::uint32_t>(index(free.holder)), BoundKind::resource);
   const bool is_send = op.kind == OpKind::send;
+  if (is_send && !latest_hold_.empty()) [[unlikely]]
+    look_whether_late(id, bound.until);
   pool_.hold(OpId{id}, run_shared(id, bound), served_);
   if (is_send) work_.push_back(lane_of(op.match));
   work_.push_back(lane_of(id));
@@ -222,6 +226,31 @@ void LaneSweep::serve(const Request& request) {
 void LaneSweep::note_ties(std::vector<Tie>& ties) {
   ties_ = &ties;
   last_asked_.resize(plan_.resources.size());
+}
+
+void LaneSweep::give_up_at(Duration limit) {
+  std::vector<Duration> of_set(plan_.set_begin.size());
+  for (const Lane& lane : plan_.lanes) {
+    Duration busy{};
+    for (const Op& op : std::span{plan_.ops}.subspan(index(lane.first), lane.count)) {
+      if (lane.kind == OpKind::compute) busy += op.duration;
+      if (lane.kind == OpKind::send) of_set[index(op.resources)] += op.duration;
+    }
+    latest_start_.push_back(limit - busy);
+  }
+  latest_hold_.assign(plan_.resources.size(), limit);
+  for (std::size_t set = 0; set + 1 < plan_.set_begin.size(); ++set)
+    for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i)
+      latest_hold_[index(plan_.set_items[i])] -= of_set[set];
+}
+
+void LaneSweep::look_whether_late(std::uint32_t send, Duration begin) {
+  for (const ResourceId resource : plan_.resources_of(OpId{send})) {
+    if (plan_.resources[index(resource)].capacity != 1) continue;
+    Duration& latest = latest_hold_[index(resource)];
+    gave_up_ = gave_up_ || begin >= latest;
+    latest += plan_.ops[send].duration;
+  }
 }
 
 /// A request is served in the instant in which it is ready and its lane has come to it.
@@ -279,6 +308,11 @@ inline LaneSweep::Bound LaneSweep::bound_of(std::uint32_t id) const {
 /// Gives back until when it holds its resources.
 inline Duration LaneSweep::run_compute(std::uint32_t id, const Bound& bound) {
   const Duration end = bound.until + plan_.ops[id].duration;
+  if (!latest_start_.empty()) [[unlikely]] {
+    Duration& latest = latest_start_[lane_of(id)];
+    gave_up_ = gave_up_ || bound.until >= latest;
+    latest += plan_.ops[id].duration;
+  }
   finish(id, end, end, bound);
   return end;
 }

@@ -26,6 +26,12 @@ public:
   explicit LaneSweep(const Plan& plan, const plan::WeatherOfIteration& at = {}, Duration hop = {});
   /// Before run(): adds the ties that it meets.
   void note_ties(std::vector<Tie>& ties);
+  /// Before run(): it gives up where the plan ends at this time or later for certain: an operation
+  /// begins so late that the rest of its lane, one after the other, does, or a message that the
+  /// rest of what passes a resource of its route does.
+  void give_up_at(Duration limit);
+  /// After run(): it has.
+  [[nodiscard]] bool has_given_up() const { return gave_up_; }
   /// Call once. Refused where the plan deadlocks.
   Result<OpTimes> run();
 
@@ -70,6 +76,7 @@ private:
   void ask(std::uint32_t id);
   void serve(const Request& request);
   void look_for_ties(std::uint32_t id);
+  void look_whether_late(std::uint32_t send, Duration begin);
 
   void start_by_words(const Op& last);
   [[nodiscard]] Duration hold_time(std::uint32_t send, Duration begin) const;
@@ -118,6 +125,10 @@ private:
   };
   std::vector<LastAsked> last_asked_;  ///< by resource; empty: ties are not noted
   std::vector<Tie>* ties_ = nullptr;
+  bool gave_up_ = false;
+  /// By lane: how late its next operation may begin, if none waits after. Empty: no limit. And by
+  /// resource the next message.
+  std::vector<Duration> latest_start_, latest_hold_;
 };
 
 }  // namespace longhaul::sim

@@ -41,6 +41,12 @@ bool FoldedRanks::orders_all_the_same(ResourceId resource, LaneId first, LaneId 
   return true;
 }
 
+bool FoldedRanks::holds_shared(ResourceSetId set) const {
+  for (std::uint32_t i = out_.set_begin[index(set)]; i < out_.set_begin[index(set) + 1]; ++i)
+    if (out_.resources[index(out_.set_items[i])].lanes > 1) return true;
+  return false;
+}
+
 FoldedIteration::FoldedIteration(std::unique_ptr<LoweredIteration> lowered,
                                  std::unique_ptr<FoldedRanks> ranks)
     : lowered_{std::move(lowered)}, ranks_{std::move(ranks)} {}

@@ -27,6 +27,7 @@ public:
   [[nodiscard]] OpId standing_for(OpId side) const override;
   [[nodiscard]] ResourceSetId resources(std::size_t base_lane) override;
   [[nodiscard]] std::optional<Refusal> add(DeviceId stage, CommunicationId id) override;
+  [[nodiscard]] std::size_t ops_to_lay_out() const override { return 2 * messages_; }
   void lay_out(Rank rank) override;
   [[nodiscard]] std::vector<OpId> arrivals(Rank rank, CommunicationId id) const override;
   [[nodiscard]] std::vector<OpId> last_ops(Rank rank, CommunicationId id) const override;
@@ -68,6 +69,8 @@ private:
     std::uint32_t first_send = 0, first_receive = 0;
     ChunkId chunk{};  ///< of the receiver's part
     plan::Route route{};
+    std::optional<Bytes> known{};  ///< the size of the messages that these are:
+    Op send{}, receive{};
   };
   struct Groups {
     std::vector<std::vector<Rank>> members;
@@ -90,6 +93,8 @@ private:
   [[nodiscard]] LineOut line_out(const Part& part, std::uint32_t line, const CommunicationRef& of);
   void fill_waits(const Part& part, const MemberSteps::Send& send, Op& op);
   [[nodiscard]] bool holds_shared(ResourceSetId set) const;
+  void make_messages(std::size_t number, LineOut& line, const MemberSteps::Send& first, Bytes size);
+  void look_whether_empty(const Op& send);
   void look_for_empty_messages();
 
   const IterationPlan& iteration_;
@@ -111,6 +116,8 @@ private:
   std::vector<Part> parts_;
   std::vector<std::vector<std::uint32_t>> first_part_;  ///< by stage and communication
   std::vector<Range> ranges_;
+  std::vector<LineOut> lines_;           ///< of the part that is filled
+  std::vector<std::uint32_t> first_in_;  ///< by line that comes in to it: its first receive
   std::map<schedule::LinkResource, ResourceId> resource_of_;
   /// Beside Plan::set_items: the image that brings the resource to the one that stands for it.
   std::vector<int> brings_;

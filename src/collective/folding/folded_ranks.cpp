@@ -309,25 +309,49 @@ void FoldedRanks::fill() {
 void FoldedRanks::fill_part(std::size_t number) {
   const Part& part = parts_[number];
   const CommunicationRef of = made_.communication_of[number];
-  std::vector<LineOut> lines;
-  for (std::uint32_t l = 0; l < part.steps->out.size(); ++l) lines.push_back(line_out(part, l, of));
+  lines_.clear();
+  first_in_.clear();
+  for (std::uint32_t l = 0; l < part.steps->out.size(); ++l)
+    lines_.push_back(line_out(part, l, of));
+  for (std::uint32_t l = 0; l < part.steps->in.size(); ++l)
+    first_in_.push_back(static_cast<std::uint32_t>(index(op_of(part, {l, 0, true}))));
   for (const MemberSteps::Send& each : part.steps->sends) {
-    const LineOut& line = lines[each.line];
-    const Block producer{BlockKind::F, 0, 1, chunk_of_steps(number), MicrobatchId{each.step}};
+    LineOut& line = lines_[each.line];
+    const Bytes size = part.in_ring ? part.most : each.size;
     const OpId send{line.first_send + each.position};
     const OpId receive{line.first_receive + each.position};
-    plan::join_sides(out_, send, receive, producer, part.in_ring ? part.most : each.size,
-                     line.route);
+    if (line.known != size) make_messages(number, line, each, size);
     Op& op = out_.ops[index(send)];
     Op& other = out_.ops[index(receive)];
-    other.chunk = line.chunk;
-    op.collective = other.collective = part.kind;
+    op = line.send;
+    const OpId after = other.after;  // its rank's part may have been filled before
+    const std::uint16_t after_count = other.after_count;
+    other = line.receive;
+    other.after = after;
+    other.after_count = after_count;
+    op.match = static_cast<std::uint32_t>(index(receive));
+    other.match = static_cast<std::uint32_t>(index(send));
+    op.microbatch = other.microbatch = MicrobatchId{each.step};
     fill_waits(part, each, op);
   }
   // A rank that has not begun has no room for what comes in.
-  for (std::uint32_t l = 0; l < part.steps->in.size(); ++l)
-    for (const OpId before : part.gates)
-      out_.add_after(out_.ops[index(op_of(part, {l, 0, true}))], before);
+  for (const std::uint32_t first : first_in_)
+    for (const OpId before : part.gates) out_.add_after(out_.ops[first], before);
+}
+
+/// Of a line all messages of one size are the same but for what they wait for.
+void FoldedRanks::make_messages(std::size_t number, LineOut& line, const MemberSteps::Send& first,
+                                Bytes size) {
+  const OpId send{line.first_send + first.position};
+  const OpId receive{line.first_receive + first.position};
+  const Block producer{BlockKind::F, 0, 1, chunk_of_steps(number), MicrobatchId{first.step}};
+  plan::join_sides(out_, send, receive, producer, size, line.route);
+  line.known = size;
+  line.send = out_.ops[index(send)];
+  line.receive = out_.ops[index(receive)];
+  line.receive.chunk = line.chunk;
+  line.send.collective = line.receive.collective = parts_[number].kind;
+  look_whether_empty(line.send);
 }
 
 /// Messages of a ring have one size, or two that take as long.
@@ -340,29 +364,33 @@ FoldedRanks::LineOut FoldedRanks::line_out(const Part& part, std::uint32_t line,
   return {lane.first_send + range.offset,
           lane.first_receive + range.offset,
           chunk_of_steps(part_of(target, of.communication)),
-          {lane.set, lane.rate, lane.latency}};
+          {lane.set, lane.rate, lane.latency},
+          std::nullopt,
+          {},
+          {}};
 }
 
 void FoldedRanks::fill_waits(const Part& part, const MemberSteps::Send& send, Op& op) {
   for (const MemberSteps::Ref ref : part.steps->waits_of(send))
-    out_.add_after(op, op_of(part, ref));
+    out_.add_after(
+        op, OpId{(ref.in ? first_in_[ref.line] : lines_[ref.line].first_send) + ref.position});
   if (!send.is_first) return;
   for (const OpId before : part.gates) out_.add_after(op, before);
 }
 
-bool FoldedRanks::holds_shared(ResourceSetId set) const {
-  for (std::uint32_t i = out_.set_begin[index(set)]; i < out_.set_begin[index(set) + 1]; ++i)
-    if (out_.resources[index(out_.set_items[i])].lanes > 1) return true;
-  return false;
+/// A message that takes no time and passes others in the instant in which these ask, too.
+void FoldedRanks::look_whether_empty(const Op& send) {
+  failed_ = failed_ || (send.duration == Duration{} && holds_shared(send.resources));
 }
 
-/// Messages that take no time and pass others in the instant in which these ask, too.
+/// Of those between stages.
 void FoldedRanks::look_for_empty_messages() {
-  for (const Lane& lane : out_.lanes) {
-    if (lane.kind != OpKind::send || lane.count == 0) continue;
-    const auto ops = std::span{out_.ops}.subspan(index(lane.first), lane.count);
-    if (!holds_shared(ops.front().resources)) continue;
-    for (const Op& op : ops) failed_ = failed_ || op.duration == Duration{};
+  for (std::size_t l = 0; l < out_.lanes.size(); ++l) {
+    const Lane& lane = out_.lanes[l];
+    const bool is_of_steps = l < pair_of_lane_.size() && pair_of_lane_[l] >= 0;
+    if (lane.kind != OpKind::send || is_of_steps) continue;
+    for (const Op& op : std::span{out_.ops}.subspan(index(lane.first), lane.count))
+      look_whether_empty(op);
   }
 }
 

@@ -78,6 +78,8 @@ void IterationLowering::lay_out_lanes() {
   made_.first_operation.resize(base_.ranks.size());
   lane_of_.resize(base_.lanes.size());
   resources_of_.resize(base_.lanes.size());
+  if (const std::size_t ops = target_.ops_to_lay_out(); ops > 0)
+    out_.ops.reserve(ops + base_.ops.size());
   std::size_t lane = 0;
   for (const Rank rank : ids<Rank>(static_cast<int>(base_.ranks.size()))) {
     const bool has = target_.has(rank);

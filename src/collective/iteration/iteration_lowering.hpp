@@ -36,6 +36,8 @@ public:
   [[nodiscard]] virtual ResourceSetId resources(std::size_t base_lane) = 0;
   /// The next communication of a stage, in the order of issue, in all of its groups.
   [[nodiscard]] virtual std::optional<Refusal> add(DeviceId stage, CommunicationId id) = 0;
+  /// Ops that all lay_out() add, where that is known; or 0.
+  [[nodiscard]] virtual std::size_t ops_to_lay_out() const { return 0; }
   /// Lanes of a rank for its messages of communications.
   virtual void lay_out(Rank rank) = 0;
   // Of a rank's part of a communication, see plan::StepLowering.

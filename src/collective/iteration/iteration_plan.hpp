@@ -37,12 +37,14 @@ struct Operation {
   std::vector<OperationId> needs{};     ///< operations of the same rank whose results it takes
   /// It waits for the messages that the operator there waits for in the base plan; -1: for none.
   std::int32_t input = -1;
+  friend bool operator==(const Operation&, const Operation&) = default;
 };
 
 /// Weights that are gathered together, of consecutive operators of a chunk.
 struct WeightUnit {
   ChunkId chunk{};
   Bytes weights, gradients;
+  friend bool operator==(const WeightUnit&, const WeightUnit&) = default;
 };
 
 /// The ranks that a communication of a stage goes among: those that share its tensors, those that
@@ -83,6 +85,7 @@ struct Communication {
   int queue = 0;  ///< those of one queue follow each other on each rank, in the order of issue
   std::vector<OperationId> after{};   ///< it begins when these have ended
   std::vector<OperationId> before{};  ///< they begin when it has ended on their rank
+  friend bool operator==(const Communication&, const Communication&) = default;
 };
 
 /// When a gradient leaves to the stage before: with the end of its block, or of the last dgrad.
@@ -104,6 +107,7 @@ struct StageWork {
   CommunicationId add(Communication communication);
   /// Where each operation stands in `order`. Index: OperationId.
   [[nodiscard]] IndexedVector<OperationId, std::uint32_t> positions() const;
+  friend bool operator==(const StageWork&, const StageWork&) = default;
 };
 
 /// An iteration of training with its collectives, before ranks and messages are laid out: all ranks

@@ -44,10 +44,14 @@ inline constexpr std::size_t kMostMessagesOfIteration = 10'000'000;
 /// cross where no link is.
 [[nodiscard]] Result<LoweredIteration> lower_iteration(const IterationPlan& plan);
 
+/// Ranks that do the same throughout: laid out once, or each.
+enum class SameRanks : std::uint8_t { once, each };
+
 /// The same with an op of each member for each collective, which holds what its messages hold for
 /// as long as they take alone: on a lane for each queue. Not refused for their number.
 [[nodiscard]] Result<LoweredIteration> lower_whole_collectives(const IterationPlan& plan,
-                                                               const plan::TimeAlone& alone);
+                                                               const plan::TimeAlone& alone,
+                                                               SameRanks same = SameRanks::once);
 
 /// What lower_iteration() says of an iteration with more messages.
 [[nodiscard]] Refusal too_many_messages();

@@ -11,17 +11,39 @@
 namespace longhaul::collective {
 namespace {
 
-/// Every rank; of each group of a communication an op for each member, on a lane of its queue.
+/// Does a rank wait for the same at the same time as all others? One group for each collective,
+/// which is all ranks, and no messages between stages.
+bool all_do_the_same(const IterationPlan& plan) {
+  if (plan.stages.size() != 1) return false;
+  const std::size_t ranks = plan.base->ranks.size();
+  for (const RankInfo& each : plan.base->ranks)
+    if (each.role != RankRole::training) return false;
+  for (const Lane& lane : plan.base->lanes)
+    if (lane.kind != OpKind::compute && lane.count > 0) return false;
+  std::set<Members> used;
+  for (const Communication& each : plan.stages[DeviceId{0}].communications)
+    used.insert(each.members);
+  return std::ranges::all_of(used, [&](Members members) {
+    const auto groups = groups_of(*plan.scenario, DeviceId{0}, members);
+    return groups.size() == 1 && groups.front().size() == ranks;
+  });
+}
+
+/// Every rank, or the first for all; of each group of a communication an op for each member that is
+/// there, on a lane of its queue.
 class WholeCollectives final : public IterationTarget {
 public:
-  WholeCollectives(const IterationPlan& plan, const plan::TimeAlone& alone, LoweredIteration& made)
+  WholeCollectives(const IterationPlan& plan, const plan::TimeAlone& alone, SameRanks same,
+                   LoweredIteration& made)
       : iteration_{plan},
         scenario_{*plan.scenario},
         alone_{alone},
+        one_for_all_{same == SameRanks::once && all_do_the_same(plan)},
         made_{made},
         network_{plan::Network::extending(scenario_, made.plan)},
         lanes_(plan.base->ranks.size()),
         parts_(plan.base->ranks.size()) {
+    if (one_for_all_) made.representative.assign(plan.base->ranks.size(), Rank{0});
     for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
       const DeviceId stage = plan.base->ranks[rank].device;
       if (plan.base->ranks[rank].role == RankRole::training)
@@ -29,7 +51,7 @@ public:
     }
   }
 
-  [[nodiscard]] bool has(Rank) const override { return true; }
+  [[nodiscard]] bool has(Rank rank) const override { return !one_for_all_ || rank == Rank{0}; }
   [[nodiscard]] OpId standing_for(OpId side) const override { return side; }
   [[nodiscard]] ResourceSetId resources(std::size_t base_lane) override {
     const Lane& lane = iteration_.base->lanes[base_lane];
@@ -44,6 +66,7 @@ public:
                                   each.algorithm, each.mesh, each.pieces};
       if (auto why = plan::why_no_steps(collective)) return why;
       for (const Rank member : groups[g]) {
+        if (!has(member)) continue;
         std::uint32_t& count = lanes_[index(member)][each.queue].count;
         parts_[index(member)][index(id)] = {
             static_cast<std::uint32_t>(collectives_.size()), each.queue, count++, {}};
@@ -90,6 +113,7 @@ public:
       held.push_back(known->second);
     }
     for (const Rank rank : ids<Rank>(static_cast<int>(parts_.size()))) {
+      if (!has(rank)) continue;
       for (const Part& part : parts_[index(rank)]) {
         const plan::Collective& collective = collectives_[part.collective];
         Op& op = made_.plan.ops[index(op_of(rank, part))];
@@ -166,6 +190,7 @@ private:
   const IterationPlan& iteration_;
   const Scenario& scenario_;
   const plan::TimeAlone& alone_;
+  bool one_for_all_;
   LoweredIteration& made_;
   plan::Network network_;
   std::vector<plan::Collective> collectives_;
@@ -179,11 +204,11 @@ private:
 }  // namespace
 
 Result<LoweredIteration> lower_whole_collectives(const IterationPlan& plan,
-                                                 const plan::TimeAlone& alone) {
+                                                 const plan::TimeAlone& alone, SameRanks same) {
   LoweredIteration made;
   made.plan = plan::renumbered_frame(*plan.base, [](OpId id) { return id; });
   made.plan.lanes.clear();
-  WholeCollectives ranks{plan, alone, made};
+  WholeCollectives ranks{plan, alone, same, made};
   if (auto why = IterationLowering{plan, ranks, made}.run()) return *std::move(why);
   if (ranks.missing_link()) return *ranks.missing_link();
   return made;

@@ -11,6 +11,7 @@
 #include "planner/make_schedule.hpp"
 #include "planner/overlap/overlap_evaluator.hpp"
 #include "planner/overlap/overlap_search.hpp"
+#include "sim/lane_sweep.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::planner {
@@ -109,14 +110,24 @@ Result<SimulatedIteration> simulate_whole_collectives(const IterationPlan& plan)
 }
 
 std::optional<SimulatedIteration> simulate_folded(const IterationPlan& plan,
-                                                  collective::FoldingMemo& memo) {
+                                                  collective::FoldingMemo& memo,
+                                                  MakespanLimit* limit) {
   std::optional<FoldedIteration> folded = FoldedIteration::of(plan, memo);
   if (!folded) return std::nullopt;
   std::vector<sim::Tie> ties;
-  Result<OpTimes> times = sim::try_simulate(folded->lowered().plan, ties);
-  if (!times) return std::nullopt;
-  for (const sim::Tie& tie : ties)
+  sim::LaneSweep sweep{folded->lowered().plan};
+  sweep.note_ties(ties);
+  if (limit != nullptr) sweep.give_up_at(limit->at);
+  Result<OpTimes> times = sweep.run();
+  if (!times && !sweep.has_given_up()) return std::nullopt;
+  std::ranges::sort(ties);
+  ties.erase(std::ranges::unique(ties).begin(), ties.end());
+  for (const sim::Tie& tie : ties)  // until it gave up, all that it served was as in the whole
     if (!folded->orders_all_the_same(tie.resource, tie.first, tie.second)) return std::nullopt;
+  if (sweep.has_given_up()) {
+    limit->is_reached = true;
+    return SimulatedIteration{std::move(*folded).take(), {}};
+  }
   return SimulatedIteration{std::move(*folded).take(), *std::move(times)};
 }
 
@@ -126,8 +137,8 @@ Result<SimulatedIteration> simulate_iteration(const IterationPlan& plan) {
 }
 
 Result<SimulatedIteration> simulate_iteration(const IterationPlan& plan,
-                                              collective::FoldingMemo& memo) {
-  if (std::optional<SimulatedIteration> folded = simulate_folded(plan, memo))
+                                              collective::FoldingMemo& memo, MakespanLimit* limit) {
+  if (std::optional<SimulatedIteration> folded = simulate_folded(plan, memo, limit))
     return *std::move(folded);
   if (most_messages(plan) > collective::kMostMessagesOfIteration)
     return simulate_whole_collectives(plan);

@@ -108,9 +108,15 @@ struct SimulatedIteration {
 /// that still has too many messages runs by `whole` collectives. Refused where one of these is too
 /// large to be played alone.
 [[nodiscard]] Result<SimulatedIteration> simulate_iteration(const collective::IterationPlan& plan);
-/// The same, one of many of a scenario.
+/// Where a simulation may give up: the iteration takes so long, or longer.
+struct MakespanLimit {
+  Duration at{};
+  bool is_reached = false;  ///< it gave up: there are no times
+};
+/// The same, one of many of a scenario; `limit`: where to give up, if anywhere.
 [[nodiscard]] Result<SimulatedIteration> simulate_iteration(const collective::IterationPlan& plan,
-                                                            collective::FoldingMemo& memo);
+                                                            collective::FoldingMemo& memo,
+                                                            MakespanLimit* limit = nullptr);
 /// All ranks, each with its ops: collectives as messages, or refused where these are too many.
 [[nodiscard]] Result<SimulatedIteration> simulate_all_ranks(const collective::IterationPlan& plan);
 /// Each collective as one op of each member (Grain::whole). Refused where one is too large to be
@@ -120,6 +126,7 @@ struct SimulatedIteration {
 /// None where a rank cannot stand for another, where the order in which resources serve would tell
 /// those apart, and where the iteration deadlocks.
 [[nodiscard]] std::optional<SimulatedIteration> simulate_folded(
-    const collective::IterationPlan& plan, collective::FoldingMemo& memo);
+    const collective::IterationPlan& plan, collective::FoldingMemo& memo,
+    MakespanLimit* limit = nullptr);
 
 }  // namespace longhaul::planner

@@ -7,6 +7,7 @@
 #include "collective/iteration/communications.hpp"
 #include "collective/iteration/iteration_memory.hpp"
 #include "collective/iteration/iteration_of.hpp"
+#include "collective/partition/workload_chain.hpp"
 #include "planner/collectives/collective_times.hpp"
 
 namespace longhaul::planner {
@@ -99,6 +100,25 @@ std::string decisions_text(const OverlapDecisions& decisions, const OverlapVaria
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
+namespace {
+
+/// Operators that are cut with it: a chain of one is what pieces are anyway.
+constexpr int kLongestChain = 3;
+
+bool has_chain(const IterationPlan& plan, const CommunicationClass& own) {
+  return std::ranges::any_of(own.all, [&](const collective::CommunicationRef& each) {
+    const collective::StageWork& work = plan.stages[each.stage];
+    const collective::Communication& communication = work.communications[each.communication];
+    if (communication.kind != CollectiveKind::all_gather) return false;
+    const auto user = collective::partner_of(plan, work, communication);
+    return user &&
+           collective::chain_from(plan, work, *user, kLongestChain, communication.traffic).size() >
+               1;
+  });
+}
+
+}  // namespace
+
 std::vector<Partition> partition_options(const OverlapVariant& variant,
                                          const CommunicationClass& own) {
   const Scenario& scenario = *variant.plan.scenario;
@@ -110,10 +130,11 @@ std::vector<Partition> partition_options(const OverlapVariant& variant,
     if (collective::applies_to(partition, communication, variant.levels))
       options.push_back(partition);
   };
+  const bool is_of_chain = has_chain(variant.plan, own);
   for (int pieces = 1; pieces <= scenario.pieces.most; ++pieces) {
     for (const Grouping grouping : every<Grouping>())
       if (pieces > 1 || grouping != Grouping::flat) add({.grouping = grouping, .pieces = pieces});
-    if (pieces > 1) add({.pieces = pieces, .chain = 3});
+    if (pieces > 1 && is_of_chain) add({.pieces = pieces, .chain = kLongestChain});
   }
   for (const Grouping grouping : {Grouping::far_first, Grouping::near_first})
     add({.grouping = grouping, .group_parts = grouping == Grouping::far_first ? 2 : 3});

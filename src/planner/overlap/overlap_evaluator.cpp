@@ -33,18 +33,26 @@ bool is_better(const EvaluatedOverlap& a, const EvaluatedOverlap& b) {
   return a.makespan < b.makespan;
 }
 
-std::optional<EvaluatedOverlap> OverlapEvaluator::operator()(const OverlapDecisions& decisions) {
+std::optional<EvaluatedOverlap> OverlapEvaluator::operator()(const OverlapDecisions& decisions,
+                                                             const EvaluatedOverlap* rival) {
   if (std::ranges::find(seen_, decisions) != seen_.end() || is_spent()) return std::nullopt;
   seen_.push_back(decisions);
-  return simulated(decided(variants_[decisions.variant], decisions), decisions);
+  return simulated(decided(variants_[decisions.variant], decisions), decisions, rival);
 }
 
 std::optional<EvaluatedOverlap> OverlapEvaluator::simulated(const IterationPlan& plan,
-                                                            const OverlapDecisions& decisions) {
-  const Result<SimulatedIteration> ran = simulate_iteration(plan, memo_);
+                                                            const OverlapDecisions& decisions,
+                                                            const EvaluatedOverlap* rival) {
+  std::optional<MakespanLimit> limit;
+  if (rival != nullptr && rival->fits) limit = MakespanLimit{rival->makespan};
+  const Result<SimulatedIteration> ran = simulate_iteration(plan, memo_, limit ? &*limit : nullptr);
   ++evaluated_;
   if (!ran) return std::nullopt;
   ops_ += ran->lowered.plan.ops.size();
+  if (limit && limit->is_reached) return std::nullopt;
+  const auto by_end = [](const OpTime& each) { return each.end; };
+  if (limit && by_end(*std::ranges::max_element(ran->times, {}, by_end)) >= limit->at)
+    return std::nullopt;
   const IterationTimes times{ran->lowered, ran->times};
   const PeakMemory memory = peak_of(plan, times);
   return EvaluatedOverlap{decisions, times.makespan(), memory.peak, memory.fits(), ran->grain};

@@ -38,11 +38,14 @@ public:
   OverlapEvaluator(const std::vector<OverlapVariant>& variants, const OverlapBudget& budget)
       : variants_{variants}, budget_{budget} {}
 
-  /// Nothing: seen already, the budget is spent, or it cannot run.
-  [[nodiscard]] std::optional<EvaluatedOverlap> operator()(const OverlapDecisions& decisions);
+  /// Nothing: seen already, the budget is spent, it cannot run, or it is no better than `rival`, of
+  /// which the simulation gives up as soon as that is certain.
+  [[nodiscard]] std::optional<EvaluatedOverlap> operator()(const OverlapDecisions& decisions,
+                                                           const EvaluatedOverlap* rival = nullptr);
   /// A plan as it is, whatever the budget.
   [[nodiscard]] std::optional<EvaluatedOverlap> simulated(const collective::IterationPlan& plan,
-                                                          const OverlapDecisions& decisions = {});
+                                                          const OverlapDecisions& decisions = {},
+                                                          const EvaluatedOverlap* rival = nullptr);
   /// Asks the watch, until it has said so once.
   [[nodiscard]] bool is_spent() {
     is_stopped_ = is_stopped_ || (budget_.watch && budget_.watch(evaluated_));

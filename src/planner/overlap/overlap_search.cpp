@@ -19,6 +19,15 @@ using collective::Overlap;
 using collective::Partition;
 using collective::Tier;
 
+/// Of the same blocks and in the same memory.
+bool does_the_same(const IterationPlan& a, const IterationPlan& b) {
+  const Parallel& of_a = a.scenario->parallel;
+  const Parallel& of_b = b.scenario->parallel;
+  return of_a.gradient_sync == of_b.gradient_sync && of_a.shard == of_b.shard &&
+         of_a.sharding == of_b.sharding && a.schedule->rows == b.schedule->rows &&
+         a.stages == b.stages;
+}
+
 bool cuts_operators(const IterationPlan& plan) {
   for (const collective::StageWork& work : plan.stages)
     for (const collective::Operation& each : work.operations)
@@ -119,12 +128,17 @@ private:
   /// Each overlap as its authors run it.
   void run_baselines() {
     if (limits_.any()) return;
+    std::vector<std::pair<IterationPlan, std::optional<EvaluatedOverlap>>> ran;
     for (const Overlap& overlap : collective::overlaps()) {
       if (!divides_as(overlap, scenario_.parallel)) continue;
       const Result<IterationPlan> plan =
           collective::overlapped(overlap, schedule_, scenario_, arrangement_);
       if (!plan || (limits_.of_real_layers && cuts_operators(*plan))) continue;
-      const std::optional<EvaluatedOverlap> found = evaluate_.simulated(*plan, {});
+      const auto same = std::ranges::find_if(
+          ran, [&](const auto& each) { return does_the_same(each.first, *plan); });
+      const std::optional<EvaluatedOverlap> found =
+          same != ran.end() ? same->second : evaluate_.simulated(*plan, {});
+      if (same == ran.end()) ran.emplace_back(*plan, found);
       if (!found) continue;
       baselines_.push_back({overlap.name, found->makespan, found->peak, found->fits, found->grain});
       if (!baseline_ || is_better(*found, *baseline_)) {
@@ -200,7 +214,7 @@ private:
 
   bool try_change(EvaluatedOverlap& from, const OverlapDecisions& decisions) {
     if (is_at_bound()) return false;
-    const std::optional<EvaluatedOverlap> found = evaluate_(decisions);
+    const std::optional<EvaluatedOverlap> found = evaluate_(decisions, &from);
     if (!found) return false;
     note(*found);
     if (!is_better(*found, from)) return false;

@@ -9,7 +9,9 @@
 
 #include "collective/overlap/pieces.hpp"
 #include "plan/lowering/prove_collectives.hpp"
+#include "planner/collectives/time_alone.hpp"
 #include "planner/search/makespan.hpp"
+#include "sim/simulate.hpp"
 #include "support/overlaps.hpp"
 
 namespace longhaul::planner {
@@ -43,6 +45,32 @@ TEST(EvaluateOverlap, TakesTheSameByWholeCollectivesOfTheToy) {
     const collective::IterationTimes times{ran.lowered, ran.times};
     EXPECT_EQ(times.makespan(), expected) << overlap;
     EXPECT_EQ(times.exposure(Rank{0}).total(), 5ms) << overlap;
+  }
+}
+
+/// Whole collectives of all ranks together keep them the same: one is laid out for all.
+TEST(EvaluateOverlap, TakesTheSameByWholeCollectivesOfOneRankForAll) {
+  const Scenario four = centauri_toy({"parallel.replicas=4", "parallel.shard=4", "node.gpus=2",
+                                      "node.internal=500MB/s", "parallel.microbatches=2"});
+  const plan::TimeAlone alone = time_alone(four);
+  for (const char* overlap : {"serial", "zero3", "fsdp2", "coconet", "dist-einsum"}) {
+    SCOPED_TRACE(overlap);
+    const IterationPlan plan = planned_iteration(four, overlap);
+    const auto lowered = [&](collective::SameRanks same) {
+      return collective::lower_whole_collectives(plan, alone, same).or_throw();
+    };
+    const collective::LoweredIteration each = lowered(collective::SameRanks::each);
+    const collective::LoweredIteration once = lowered(collective::SameRanks::once);
+    EXPECT_LT(once.plan.ops.size() * 3, each.plan.ops.size());
+    const OpTimes of_each = sim::simulate(each.plan), of_once = sim::simulate(once.plan);
+    const collective::IterationTimes all{each, of_each}, few{once, of_once};
+    EXPECT_EQ(few.makespan(), all.makespan());
+    for (const Rank rank : ids<Rank>(4)) {
+      EXPECT_EQ(few.exposure(rank).communication, all.exposure(rank).communication);
+      EXPECT_EQ(few.exposure(rank).exposed, all.exposure(rank).exposed);
+      for (std::uint32_t place = 0; place < plan.stages[DeviceId{0}].order.size(); ++place)
+        ASSERT_EQ(few.operation(rank, place).end, all.operation(rank, place).end) << place;
+    }
   }
 }
 

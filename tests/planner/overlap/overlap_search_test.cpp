@@ -85,7 +85,7 @@ TEST(OverlapSearch, EndsWithTheBestSoFarWhenItIsToldTo) {
   EXPECT_EQ(again.makespan, found.makespan);
   const FoundOverlap baselines = best_of(toy, "gpipe", {.watch = ended_after(Duration{})});
   EXPECT_TRUE(baselines.is_stopped);
-  EXPECT_EQ(baselines.evaluated, baselines.baselines.size());
+  EXPECT_LE(baselines.evaluated, baselines.baselines.size());
   const FoundOverlap done = best_of(toy, "gpipe", {.watch = ended_after(1h)});
   EXPECT_FALSE(done.is_stopped);
   EXPECT_GT(done.evaluated, 20U);

@@ -126,6 +126,33 @@ TEST(SimulateFolded, LooksAtTheMessagesOfOtherAlgorithms) {
   EXPECT_FALSE(whole && !whole->lowered.representative.empty());
 }
 
+/// A search gives up on what ends no earlier than what it has: never on what is faster.
+TEST(SimulateFolded, GivesUpOnWhatEndsTooLateAlone) {
+  int gave_up = 0;
+  for (const Scenario& scenario : foldable()) {
+    collective::FoldingMemo memo;
+    for (const char* overlap : {"serial", "zero3", "fsdp2", "coconet"}) {
+      const IterationPlan plan = planned_iteration(scenario, overlap, "1f1b");
+      const auto whole = simulate_folded(plan, memo);
+      if (!whole) continue;
+      const Duration end = IterationTimes{whole->lowered, whole->times}.makespan();
+      for (const Duration at : {end / 2, end - end / 10, end, end + 1ns}) {
+        MakespanLimit limit{at};
+        const auto ran = simulate_folded(plan, memo, &limit);
+        ASSERT_TRUE(ran);
+        EXPECT_TRUE(!limit.is_reached || end >= at) << overlap;
+        EXPECT_TRUE(limit.is_reached || ran->times.size() == whole->times.size()) << overlap;
+        EXPECT_TRUE(limit.is_reached || at != end / 2) << overlap;
+        gave_up += limit.is_reached ? 1 : 0;
+        if (limit.is_reached) continue;
+        const IterationTimes times{ran->lowered, ran->times};
+        EXPECT_EQ(times.makespan(), end) << overlap;
+      }
+    }
+  }
+  EXPECT_GE(gave_up, 24);
+}
+
 TEST(SimulateFolded, LeavesUnlikeRanksAlone) {
   // A node of two and one of one; a link that all share.
   EXPECT_FALSE(folded_alone(planned_iteration(
