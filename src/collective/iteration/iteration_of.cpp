@@ -7,6 +7,7 @@
 #include "plan/rewrite/expand.hpp"
 #include "plan/rewrite/with_operators.hpp"
 #include "scenario/model_operators.hpp"
+#include "scenario/reader/stored_text.hpp"
 
 namespace longhaul::collective {
 namespace {
@@ -46,6 +47,7 @@ Result<IterationPlan> iteration_of(const Schedule& schedule, const Scenario& sce
   made.scenario = std::make_shared<const Scenario>(own);
   made.schedule = std::make_shared<const Schedule>(schedule);
   made.base = std::make_shared<const Plan>(plan::expand(*listed));
+  made.piece_times = scenario::piece_times(scenario);
   for (const DeviceId device : schedule.device_ids())
     made.stages.push_back(operations_of_stage(made, device));
   return made;

@@ -12,6 +12,10 @@
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 
+namespace longhaul::scenario {
+class PieceTimes;
+}
+
 namespace longhaul::collective {
 
 /// What is communicated for: tensor parallelism, sharded weights and their gradients, sums over
@@ -119,6 +123,8 @@ struct IterationPlan {
   /// The operators of all ranks and the messages between stages, without collectives.
   std::shared_ptr<const Plan> base;
   IndexedVector<DeviceId, StageWork> stages;
+  /// What pieces of operators take by the scenario's profile; nullptr: it has none.
+  std::shared_ptr<const scenario::PieceTimes> piece_times{};
 };
 
 }  // namespace longhaul::collective

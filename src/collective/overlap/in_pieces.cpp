@@ -43,11 +43,10 @@ public:
       const Members members = work_.communications[id].members;
       const auto ranks = groups_of(*plan_.scenario, stage, members).front().size();
       const int pieces = std::min(pieces_ > 0 ? pieces_ : static_cast<int>(ranks), kMostPieces);
-      const Duration overhead = plan_.scenario->pieces.overhead;
       if (makes)
-        cut_with_producer(work_, id, pieces, overhead);
+        cut_with_producer(plan_, work_, id, pieces);
       else
-        cut_with_operation(work_, id, pieces, overhead);
+        cut_with_operation(plan_, work_, id, pieces);
     }
   }
 

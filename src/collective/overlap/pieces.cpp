@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "scenario/files/profiled_operators.hpp"
+#include "schedule/block_operators.hpp"
 
 namespace longhaul::collective {
 namespace {
@@ -26,16 +28,17 @@ std::vector<Duration> even_parts_of(Duration duration, int pieces, Duration over
   return parts;
 }
 
-/// `side`: where the communication has the operation.
+/// `side`: where the communication has the operation. `parts_of`: what its pieces take.
+template <class PartsOf>
 std::vector<CommunicationId> cut(StageWork& work, CommunicationId id, OperationId with,
                                  std::vector<OperationId> Communication::*side, int pieces,
-                                 Duration overhead) {
+                                 const PartsOf& parts_of) {
   const Communication whole = work.communications[id];
   pieces = static_cast<int>(std::min<std::int64_t>(pieces, whole.size.count()));
   std::vector<CommunicationId> made{id};
   if (pieces < 2) return made;
   const std::vector<OperationId> operations =
-      cut_operation(work, with, even_parts_of(work.operations[with].duration, pieces, overhead));
+      cut_operation(work, with, parts_of(work.operations[with], pieces));
   const bool is_user = side == &Communication::needed_by;
   const auto positions = work.positions();
   const std::uint32_t place = positions[operations.front()];
@@ -102,18 +105,74 @@ OperationId last_producer(const StageWork& work, CommunicationId id) {
   return *std::ranges::max_element(needed, {}, [&](OperationId each) { return positions[each]; });
 }
 
+namespace {
+
+/// Whole, of a plan that knows what pieces take; nullptr: it does not, or it is cut already.
+const Operator* operator_with_times(const IterationPlan& plan, const Operation& operation) {
+  if (!plan.piece_times || operation.place < 0 || operation.pieces > 1) return nullptr;
+  const auto ranges = schedule::operators_of_chunks(*plan.schedule, *plan.scenario);
+  return &(*plan.scenario->operators.all)[ranges[operation.chunk].first + at(operation.place)];
+}
+
+}  // namespace
+
+std::vector<Duration> piece_durations(const IterationPlan& plan, const Operation& operation,
+                                      Traffic traffic, int pieces) {
+  const Operator* const of = operator_with_times(plan, operation);
+  if (of == nullptr)
+    return even_parts_of(operation.duration, pieces, plan.scenario->pieces.overhead);
+  const auto side =
+      traffic == Traffic::tp ? scenario::PieceSide::tokens : scenario::PieceSide::weights;
+  const auto piece = plan.piece_times->of(*of, operation.work, side, pieces);
+  const auto whole = plan.piece_times->of(*of, operation.work, side, 1);
+  if (!piece || !whole)
+    return even_parts_of(operation.duration, pieces, plan.scenario->pieces.overhead);
+  return std::vector<Duration>(to_size(pieces), portion(operation.duration, *piece, *whole));
+}
+
+namespace {
+
+/// Equal, and longer by the overhead.
+auto equal_pieces(Duration overhead) {
+  return [overhead](const Operation& operation, int pieces) {
+    return even_parts_of(operation.duration, pieces, overhead);
+  };
+}
+
+auto measured_pieces(const IterationPlan& plan, Traffic traffic) {
+  return [&plan, traffic](const Operation& operation, int pieces) {
+    return piece_durations(plan, operation, traffic, pieces);
+  };
+}
+
+}  // namespace
+
 std::vector<CommunicationId> cut_with_operation(StageWork& work, CommunicationId id, int pieces,
                                                 Duration overhead,
                                                 std::optional<OperationId> user) {
   return cut(work, id, user ? *user : first_user(work, id), &Communication::needed_by, pieces,
-             overhead);
+             equal_pieces(overhead));
 }
 
 std::vector<CommunicationId> cut_with_producer(StageWork& work, CommunicationId id, int pieces,
                                                Duration overhead,
                                                std::optional<OperationId> producer) {
   return cut(work, id, producer ? *producer : last_producer(work, id), &Communication::needs,
-             pieces, overhead);
+             pieces, equal_pieces(overhead));
+}
+
+std::vector<CommunicationId> cut_with_operation(const IterationPlan& plan, StageWork& work,
+                                                CommunicationId id, int pieces,
+                                                std::optional<OperationId> user) {
+  return cut(work, id, user ? *user : first_user(work, id), &Communication::needed_by, pieces,
+             measured_pieces(plan, work.communications[id].traffic));
+}
+
+std::vector<CommunicationId> cut_with_producer(const IterationPlan& plan, StageWork& work,
+                                               CommunicationId id, int pieces,
+                                               std::optional<OperationId> producer) {
+  return cut(work, id, producer ? *producer : last_producer(work, id), &Communication::needs,
+             pieces, measured_pieces(plan, work.communications[id].traffic));
 }
 
 void move_before(StageWork& work, OperationId operation, OperationId before) {

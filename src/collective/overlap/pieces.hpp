@@ -25,6 +25,21 @@ std::vector<CommunicationId> cut_with_producer(StageWork& work, CommunicationId 
                                                int pieces, Duration overhead,
                                                std::optional<OperationId> producer = {});
 
+/// How long equal pieces of an operation take that are cut with a collective of that traffic: what
+/// the scenario's profile says of one of that size, as a part of the whole's; where it has none,
+/// equal parts, each but the first longer by `[overlap] split_overhead`. Of tensor ranks'
+/// collectives a piece has some tokens, of others some of the weights.
+[[nodiscard]] std::vector<Duration> piece_durations(const IterationPlan& plan,
+                                                    const Operation& operation, Traffic traffic,
+                                                    int pieces);
+/// Both with pieces of the operation that take what piece_durations() says.
+std::vector<CommunicationId> cut_with_operation(const IterationPlan& plan, StageWork& work,
+                                                CommunicationId communication, int pieces,
+                                                std::optional<OperationId> user = {});
+std::vector<CommunicationId> cut_with_producer(const IterationPlan& plan, StageWork& work,
+                                               CommunicationId communication, int pieces,
+                                               std::optional<OperationId> producer = {});
+
 /// Cuts an operation into pieces that take so long, one after the other in its place in the order;
 /// what waits for it waits for the last of them. All pieces, in order.
 std::vector<OperationId> cut_operation(StageWork& work, OperationId operation,

@@ -51,33 +51,31 @@ public:
 
 private:
   [[nodiscard]] std::vector<CommunicationId> cut(CommunicationId id) {
-    const Duration overhead = plan_.scenario->pieces.overhead;
     if (partition_.pieces < 2) return {id};
     const Communication& own = work_.communications[id];
+    const Traffic traffic = own.traffic;
     const std::optional<OperationId> partner = partner_of(plan_, work_, own);
     if (!partner) return {id};
     if (own.kind != CollectiveKind::all_gather)
-      return cut_with_producer(work_, id, partition_.pieces, overhead, partner);
+      return cut_with_producer(plan_, work_, id, partition_.pieces, partner);
     const int longest = work_.operations[*partner].pieces > 1 ? 1 : partition_.chain;
     const std::vector<OperationId> chain = chain_from(plan_, work_, *partner, longest, own.traffic);
     const std::vector<CommunicationId> made =
-        cut_with_operation(work_, id, partition_.pieces, overhead, partner);
-    if (made.size() > 1 && chain.size() > 1) cut_chain(chain, static_cast<int>(made.size()));
+        cut_with_operation(plan_, work_, id, partition_.pieces, partner);
+    if (made.size() > 1 && chain.size() > 1)
+      cut_chain(chain, traffic, static_cast<int>(made.size()));
     return made;
   }
 
-  void cut_chain(const std::vector<OperationId>& chain, int pieces) {
+  void cut_chain(const std::vector<OperationId>& chain, Traffic traffic, int pieces) {
     std::vector<std::vector<OperationId>> all(1);
     const std::uint32_t position = work_.operations[chain.front()].position;
     for (const OperationId id : work_.order)
       if (work_.operations[id].position == position) all.front().push_back(id);
-    for (std::size_t link = 1; link < chain.size(); ++link) {
-      std::vector<Duration> parts;
-      for (int piece = 0; piece < pieces; ++piece)
-        parts.push_back(share(work_.operations[chain[link]].duration, pieces, piece) +
-                        (piece > 0 ? plan_.scenario->pieces.overhead : Duration{}));
-      all.push_back(cut_operation(work_, chain[link], parts));
-    }
+    for (std::size_t link = 1; link < chain.size(); ++link)
+      all.push_back(
+          cut_operation(work_, chain[link],
+                        piece_durations(plan_, work_.operations[chain[link]], traffic, pieces)));
     loop_over_chain(work_, all);
   }
 

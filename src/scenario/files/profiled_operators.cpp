@@ -236,4 +236,88 @@ ProfiledOperators profiled_operators(const OperatorProfile& profile, const Scena
   return made;
 }
 
+namespace {
+
+/// Of a product's shape the number that a side divides: [m, n] = [m, k] [k, n] of the layer's map
+/// (nt: tokens, out, in), of its dgrad (nn: tokens, in, out), and of its wgrad (tn: out, in,
+/// tokens).
+std::string_view divided_number(const OperatorCall& call, PieceSide side) {
+  const bool of_tokens = side == PieceSide::tokens;
+  if (call.operation == "gemm") {
+    if (call.shape.find(" tn") != std::string::npos) return of_tokens ? "k" : "m";
+    return of_tokens ? "m" : "n";
+  }
+  if (call.shape.starts_with("rows=")) return of_tokens ? "rows" : "width";
+  if (call.shape.starts_with("count=")) return "count";
+  if (call.shape.starts_with("batch=")) return of_tokens ? "batch" : "heads";
+  return {};
+}
+
+const char* name_of_block(BlockKind work) {
+  switch (work) {
+    case BlockKind::R: return "R";
+    case BlockKind::D: return "D";
+    case BlockKind::W: return "W";
+    default: return "F";
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> shape_of_piece(const OperatorCall& call, PieceSide side, int count) {
+  const std::string_view number = divided_number(call, side);
+  if (number.empty()) return std::nullopt;
+  std::vector<std::string> words;
+  bool is_divided = false;
+  for (std::string_view rest = call.shape; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    const std::string_view word = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::size_t equals = word.find('=');
+    const std::string_view name = word.substr(0, std::min(equals, word.size()));
+    if (equals == std::string_view::npos ||
+        (name != number && !(number == "heads" && name == "kv_heads"))) {
+      words.emplace_back(word);
+      continue;
+    }
+    std::int64_t value = 0;
+    (void)std::from_chars(word.data() + equals + 1, word.data() + word.size(), value);
+    if (value % count != 0) return std::nullopt;
+    words.push_back(fmt::format("{}={}", name, value / count));
+    is_divided = true;
+  }
+  if (!is_divided) return std::nullopt;
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+PieceTimes::PieceTimes(const ProfileTable& profile, const Scenario& scenario)
+    : type_{type_of_profile(profile, *scenario.model)} {
+  for (const ProfileRow& row : profile.rows)
+    times_.try_emplace({row.operation, row.shape, row.type}, row.median);
+  Scenario with_recompute = scenario;
+  with_recompute.memory.recompute = true;
+  calls_ = calls_of_model(with_recompute);
+  for (int layer = 0; layer < scenario.model->layers; ++layer)
+    part_of_layer_.emplace_back(part_of_layer(*scenario.model, layer));
+}
+
+std::optional<Duration> PieceTimes::of(const Operator& whole, BlockKind work, PieceSide side,
+                                       int count) const {
+  if (whole.layer < 0 || at(whole.layer) >= part_of_layer_.size()) return std::nullopt;
+  Duration sum{};
+  for (const OperatorCall& call : calls_) {
+    if (call.part != part_of_layer_[at(whole.layer)] || call.below != whole.name ||
+        call.block != name_of_block(work))
+      continue;
+    const std::optional<std::string> shape =
+        count == 1 ? call.shape : shape_of_piece(call, side, count);
+    if (!shape) return std::nullopt;
+    const auto known = times_.find({call.operation, *shape, type_});
+    if (known == times_.end()) return std::nullopt;
+    sum += known->second;
+  }
+  if (sum == Duration::zero()) return std::nullopt;
+  return sum;
+}
+
 }  // namespace longhaul::scenario

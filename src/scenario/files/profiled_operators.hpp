@@ -1,6 +1,10 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "scenario/files/profile_table.hpp"
@@ -35,5 +39,32 @@ struct ProfiledOperators {
 /// A call that a profile has no time of: "gemm m=3 n=8 k=4 nt" and the shapes of the same operator
 /// and type that are nearest to it.
 [[nodiscard]] std::string nearest_shapes(const ProfileTable& profile, const ProfileRow& wanted);
+
+/// What a piece of an operator has of it: some of its tokens, or of the columns of its weights
+/// (Centauri, table 3: dimensions A, and B or C).
+enum class PieceSide : std::uint8_t { tokens, weights };
+
+/// How long pieces of operators take by costs.profile, where it has their sizes.
+class PieceTimes {
+public:
+  /// The scenario needs its model. Throws Error as type_of_profile() does.
+  PieceTimes(const ProfileTable& profile, const Scenario& scenario);
+
+  /// One of `count` equal pieces of an operator in a block, and (count 1) the whole; nullopt: the
+  /// size does not divide, or the profile lacks one of the calls of such a piece.
+  [[nodiscard]] std::optional<Duration> of(const Operator& whole, BlockKind work, PieceSide side,
+                                           int count) const;
+
+private:
+  std::map<std::tuple<std::string, std::string, std::string>, Duration> times_;  ///< of a call
+  std::vector<OperatorCall> calls_;
+  std::string type_;
+  std::vector<std::string> part_of_layer_;  ///< by layer of the model
+};
+
+/// The shape of one of `count` equal pieces of a call: "m=64 n=48 k=64 nt" of "m=64 n=192 k=64 nt"
+/// in 4 by weights. nullopt: it does not divide, or has no such side.
+[[nodiscard]] std::optional<std::string> shape_of_piece(const OperatorCall& call, PieceSide side,
+                                                        int count);
 
 }  // namespace longhaul::scenario

@@ -9,6 +9,7 @@
 #include "scenario/presets.hpp"
 #include "scenario/reader/link_values.hpp"
 #include "scenario/reader/sections.hpp"
+#include "scenario/reader/stored_text.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -151,6 +152,15 @@ const char* given_in_costs(const ConfigNode& root, std::span<const char* const> 
   };
   const auto found = std::ranges::find_if(keys, given);
   return found == keys.end() ? nullptr : *found;
+}
+
+std::shared_ptr<const PieceTimes> piece_times(const Scenario& scenario) {
+  if (!scenario.operators.of_rank || !scenario.model) return nullptr;
+  const std::vector<std::string> overrides = stored_options(scenario.text).set;
+  const ConfigNode root = scenario_tree(scenario.text, scenario.name, overrides);
+  if (!is_given(root, "profile")) return nullptr;
+  const MeasuredText text = text_of(root, "profile", kOperatorsKind);
+  return std::make_shared<const PieceTimes>(read_profile_table(text.text, text.name), scenario);
 }
 
 std::optional<LoadedOperators> read_profile(const ConfigNode& root,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,5 +33,10 @@ void store_changes(std::string& text, std::span<const std::string> changes);
 /// `iteration` on. No file but the text is looked at. Throws Error, as parse_scenario() does.
 [[nodiscard]] Scenario read_stored(std::string_view text, const std::string& source,
                                    int iteration = 0);
+
+class PieceTimes;
+/// What pieces of operators take by the table that costs.profile names, from the scenario's text;
+/// nullptr: there is none.
+[[nodiscard]] std::shared_ptr<const PieceTimes> piece_times(const Scenario& scenario);
 
 }  // namespace longhaul::scenario
