@@ -40,7 +40,8 @@ LONGHAUL_LISTED_ENUM(GradientOrder, LONGHAUL_GRADIENT_ORDERS);
 /// All that a search decides of an iteration.
 struct OverlapDecisions {
   std::size_t variant = 0;
-  std::optional<int> ahead = 1;  ///< units that are gathered ahead; nullopt: as memory allows
+  CopySums sums = CopySums::of_chunk;  ///< of that variant
+  std::optional<int> ahead = 1;        ///< units that are gathered ahead; nullopt: as memory allows
   collective::ShardedLanes lanes = collective::ShardedLanes::apart;
   GradientOrder order = GradientOrder::scheduled;
   std::uint32_t units = 0xffffffff;  ///< of wgrads first: which (collective::put_wgrads_first())

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "planner/overlap/joint_search.hpp"
 #include "planner/overlap/microbatch_groups.hpp"
 #include "planner/overlap/overlap_evaluator.hpp"
 #include "planner/overlap/overlap_space.hpp"
@@ -50,6 +51,7 @@ public:
     if (space_.why_empty()) return *space_.why_empty();
     run_baselines();
     std::vector<EvaluatedOverlap> starts = run_grid();
+    if (const auto by_rules = start_by_rules()) starts.push_back(*by_rules);
     constexpr std::size_t kDescents = 2;
     std::ranges::stable_sort(starts, is_better);
     for (std::size_t i = 0; i < starts.size() && i < kDescents && !is_at_bound(); ++i)
@@ -151,9 +153,22 @@ private:
   [[nodiscard]] OverlapDecisions start_of(std::size_t v) const {
     OverlapDecisions decisions;
     decisions.variant = v;
+    decisions.sums = space_.sums_of(v);
     decisions.ahead = scenario_.parallel.sharding.prefetch;
     decisions.partitions.resize(variant(v).classes.size());
     return decisions;
+  }
+
+  /// As the paper's rules decide the schedule as it is, in one step: single changes may not lead
+  /// there.
+  std::optional<EvaluatedOverlap> start_by_rules() {
+    if (limits_.any() || limits_.of_real_layers || is_at_bound()) return std::nullopt;
+    const Result<PartitionForest> forest = partition_forest(variant(0));
+    if (!forest) return std::nullopt;
+    const std::optional<EvaluatedOverlap> found =
+        evaluate_(decisions_by_rules(variant(0), *forest));
+    if (found) note(*found);
+    return found;
   }
 
   enum class Start : std::uint8_t { flat, grouped, in_pieces };
@@ -307,6 +322,7 @@ private:
       made.plan = decided(own, best_->decisions);
       made.undecided = own.plan;
       made.decided = decisions_text(best_->decisions, own);
+      made.decisions = best_->decisions;
     } else if (baseline_) {
       best_ = baseline_;
       made.plan = made.undecided = baseline_plan_;
@@ -356,6 +372,10 @@ Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& sch
                                       const Scenario& scenario, Arrangement arrangement,
                                       const OverlapLimits& limits, const SearchWatch& watch) {
   const OverlapBudget budget{.limits = limits, .watch = watch};
+  const bool is_joint = schedule.name == "best" && limits == OverlapLimits{};
+  if (name == "best" && is_joint)
+    return joint_overlap(orders_beside(schedule, scenario, arrangement), scenario, arrangement,
+                         budget);
   if (name == "best") return best_overlap(schedule, scenario, arrangement, budget);
   if (name == "centauri") return centauri_overlap(schedule, scenario, arrangement, budget);
   return OverlapSearch{schedule, scenario, arrangement, OverlapBudget{}, OverlapScope::as_given}

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,8 @@ struct FoundOverlap {
   Duration makespan{};
   Bytes peak;
   bool fits = true;
-  std::string decided;  ///< in words
+  std::string decided;                          ///< in words
+  std::optional<OverlapDecisions> decisions{};  ///< nullopt: a baseline as it is
   std::vector<OverlapBaseline> baselines;
   OverlapBound bound;         ///< of the space: the least of the shardings that it has
   std::size_t evaluated = 0;  ///< iterations simulated, baselines included
@@ -52,7 +54,8 @@ struct OverlapBudget {
                                                     Arrangement arrangement,
                                                     const OverlapBudget& budget = {});
 
-/// The one of collective::searched_overlaps() with that name.
+/// The one of collective::searched_overlaps() with that name; `best` of the schedule `best`
+/// searches orders of blocks too (joint_overlap()).
 [[nodiscard]] Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
                                                     const Scenario& scenario,
                                                     Arrangement arrangement,

@@ -132,14 +132,20 @@ std::optional<OverlapDecisions> OverlapSpace::in_order(const OverlapDecisions& d
   if (!variant) return std::nullopt;
   OverlapDecisions same = decisions;
   same.variant = *variant;
-  same.partitions.clear();
-  const std::vector<CommunicationClass>& before = variants_[decisions.variant].classes;
-  for (const CommunicationClass& each : variants_[*variant].classes) {
-    const auto known = std::ranges::find_if(
-        before, [&](const CommunicationClass& other) { return are_of_one_kind(each, other); });
-    const auto c = to_size(known - before.begin());
-    same.partitions.push_back(c < decisions.partitions.size() ? decisions.partitions[c]
-                                                              : Partition{});
+  same.partitions =
+      same_partitions(variants_[*variant], variants_[decisions.variant], decisions.partitions);
+  return same;
+}
+
+std::vector<Partition> same_partitions(const OverlapVariant& to, const OverlapVariant& from,
+                                       const std::vector<Partition>& partitions) {
+  std::vector<Partition> same;
+  for (const CommunicationClass& each : to.classes) {
+    const auto known = std::ranges::find_if(from.classes, [&](const CommunicationClass& other) {
+      return are_of_one_kind(each, other);
+    });
+    const auto c = to_size(known - from.classes.begin());
+    same.push_back(c < partitions.size() ? partitions[c] : Partition{});
   }
   return same;
 }

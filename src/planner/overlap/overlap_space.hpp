@@ -31,6 +31,7 @@ public:
   [[nodiscard]] const std::optional<Refusal>& why_empty() const { return why_; }
   /// Those made so far; the scenario's own first.
   [[nodiscard]] const std::vector<OverlapVariant>& variants() const { return variants_; }
+  [[nodiscard]] CopySums sums_of(std::size_t variant) const { return places_[variant].sums; }
   /// Of each class of a variant: those of partition_options() that the limits allow.
   [[nodiscard]] const std::vector<std::vector<collective::Partition>>& options(
       std::size_t variant) const {
@@ -65,6 +66,12 @@ private:
   std::vector<VariantPlace> places_;  ///< by variant
   std::vector<std::vector<std::vector<collective::Partition>>> options_;
 };
+
+/// Partitions of the classes of `to`: those that `from` has of classes of the same kind; whole
+/// where it has none.
+[[nodiscard]] std::vector<collective::Partition> same_partitions(
+    const OverlapVariant& to, const OverlapVariant& from,
+    const std::vector<collective::Partition>& partitions);
 
 /// Does the overlap divide weights as the scenario does? All-reduces and ZeRO-1 and 2, which gather
 /// after the optimizer's step instead of before it, count as one.

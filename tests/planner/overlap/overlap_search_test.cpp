@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "plan/lowering/prove_collectives.hpp"
+#include "planner/overlap/joint_search.hpp"
 #include "planner/overlap/overlap_evaluator.hpp"
+#include "schedule/validity/validity.hpp"
 #include "support/overlaps.hpp"
 #include "support/random_iterations.hpp"
 #include "support/toy_oracle.hpp"
@@ -181,6 +183,52 @@ TEST(OverlapSearch, IsAsGoodAsExhaustiveSearch) {
           << toy.text;
     }
   }
+}
+
+/// Two stages or four, whose messages and collectives share ports, and a slow way between them.
+std::vector<Scenario> pipelines() {
+  const auto with = [](std::vector<std::string> set) { return centauri_toy(set); };
+  return {with({"parallel.stages=2", "parallel.microbatches=3", "costs.message=2MB",
+                "parallel.replicas=2", "node.gpus=4"}),
+          with({"parallel.stages=2", "parallel.microbatches=3", "costs.message=4MB",
+                "parallel.gradient_sync=all-reduce", "parallel.shard=1", "node.gpus=1"}),
+          with({"parallel.stages=2", "parallel.microbatches=4", "costs.message=1MB",
+                "parallel.gradient_sync=zero1", "parallel.shard=1", "node.gpus=1"})};
+}
+
+/// Orders of blocks and overlaps together: never slower than any order with its own best overlap,
+/// in a plan that is right.
+TEST(JointOverlap, IsNeverSlowerThanTheOrdersThatItStartsFrom) {
+  const OverlapBudget few{.evaluations = 120};
+  for (const Scenario& scenario : pipelines()) {
+    std::vector<Schedule> orders;
+    Duration fastest = Duration::max();
+    for (const char* name : {"1f1b", "gpipe", "zb-h1"}) {
+      orders.push_back(schedule::generate(name, scenario));
+      fastest = std::min(fastest, best_of(scenario, name, few).makespan);
+    }
+    const FoundOverlap joint =
+        joint_overlap(orders, scenario, Arrangement::decoupled, few).or_throw();
+    EXPECT_LE(joint.makespan, fastest);
+    expect_certificate(joint, "joint");
+    EXPECT_FALSE(schedule::first_violation(*joint.plan.schedule));
+  }
+}
+
+/// The same plan again from its number of iterations, as a trace of a search that was stopped.
+TEST(JointOverlap, EndsWhereItIsToldTo) {
+  const Scenario scenario = pipelines().front();
+  const std::vector<Schedule> orders{schedule::generate("1f1b", scenario),
+                                     schedule::generate("gpipe", scenario)};
+  const auto ended = [&](std::size_t evaluated) {
+    return joint_overlap(orders, scenario, Arrangement::decoupled, {.watch = ended_at(evaluated)})
+        .or_throw();
+  };
+  const FoundOverlap once = ended(150), again = ended(once.evaluated);
+  EXPECT_TRUE(once.is_stopped);
+  EXPECT_EQ(again.makespan, once.makespan);
+  EXPECT_EQ(again.evaluated, once.evaluated);
+  EXPECT_EQ(again.plan.schedule->rows, once.plan.schedule->rows);
 }
 
 }  // namespace

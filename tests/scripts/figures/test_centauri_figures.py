@@ -154,9 +154,9 @@ class Inputs(unittest.TestCase):
         self.assertEqual(inputs.wide(named), ("model.intermediate=32768",))
         self.assertEqual(inputs.wide(cells.Cell("centauri-scale")), ("model.intermediate=26624",))
 
-    def test_cluster_b_is_not_behind_pcie(self):
-        self.assertEqual(inputs.behind_pcie(cells.Cell("x", ("node.preset=centauri-b",))), ())
-        self.assertEqual(inputs.behind_pcie(cells.Cell("x")), ("node.internal=128Gbps",))
+    def test_cluster_b_is_not_over_pcie(self):
+        self.assertEqual(inputs.over_pcie(cells.Cell("x", ("node.preset=centauri-b",))), ())
+        self.assertEqual(inputs.over_pcie(cells.Cell("x")), ("node.internal=128Gbps",))
 
     def test_numbers_are_those_that_claims_are_about(self):
         for claim, ours, number in (

@@ -70,7 +70,7 @@ def wide(cell):
     return (f"model.intermediate={4 * WIDTHS[model]}",)
 
 
-def behind_pcie(cell):
+def over_pcie(cell):
     """A node of cluster A sends 16 GB/s; cluster B stays as it is."""
     is_b = any("centauri-b" in part for part in cell.overrides)
     return () if is_b else ("node.internal=128Gbps",)
@@ -79,7 +79,7 @@ def behind_pcie(cell):
 INPUTS = (Input("as kept", keys()), Input("MLP 4 h", wide),
           Input("140 TFLOP/s", keys("model.achieved_flops=140e12")),
           Input("250 TFLOP/s", keys("model.achieved_flops=250e12")),
-          Input("node at 128 Gbps", behind_pcie),
+          Input("node at 128 Gbps", over_pcie),
           Input("ports 115 GB/s", keys("node.device=115GB/s")),
           Input("gradients of 4 bytes", keys("parallel.gradient_bytes=4")),
           Input("2 chunks", keys("overlap.max_chunks=2")),
