@@ -63,26 +63,31 @@ bool is_faithful(const TrainCurve& curve) {
   return static_cast<double>(curve.overran) <= kMostOverruns * static_cast<double>(curve.ops);
 }
 
-ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const TrainMethod& method) {
+ordered_json settings_json(const TrainMethod& method) {
   const Training& train = method.scenario.train;
-  ordered_json json{{"method", curve.method}};
-  json["settings"] = {
+  ordered_json json{
       {"method", method.rival ? to_string(method.rival->rival) : to_string(train.compress.method)},
       {"exchange", to_string(train.compress.exchange)},
       {"staleness", train.staleness},
       {"serve", to_string(train.serve)}};
   if (is_sparse(train.compress.method)) {
-    json["settings"]["keep"] = train.compress.keep;
-    json["settings"]["block"] = train.compress.block;
-    json["settings"]["values"] = to_string(train.compress.values);
-    json["settings"]["index"] = to_string(train.compress.index);
-    json["settings"]["share"] = to_string(train.compress.share);
-    json["settings"]["feedback"] = train.compress.feedback;
-    json["settings"]["lazy"] = to_string(method.optimizer.lazy);
+    json["keep"] = train.compress.keep;
+    json["block"] = train.compress.block;
+    json["values"] = to_string(train.compress.values);
+    json["index"] = to_string(train.compress.index);
+    json["share"] = to_string(train.compress.share);
+    json["feedback"] = train.compress.feedback;
+    json["lazy"] = to_string(method.optimizer.lazy);
   }
-  if (method.activations) json["settings"]["activations"] = to_string(*method.activations);
+  if (method.activations) json["activations"] = to_string(*method.activations);
   if (!method.rival || training::steps_locally(method.rival->rival))
-    json["settings"]["optimizer"] = to_string(method.optimizer.rule);
+    json["optimizer"] = to_string(method.optimizer.rule);
+  return json;
+}
+
+ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const TrainMethod& method) {
+  ordered_json json{{"method", curve.method}};
+  json["settings"] = settings_json(method);
   json["rival"] = ordered_json{};
   if (method.rival) json["rival"] = rival_json(*method.rival);
   json["seed"] = curve.seed;
