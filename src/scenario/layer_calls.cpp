@@ -48,8 +48,9 @@ public:
     return fmt::format("batch={} {}", std::int64_t{model_.microbatch_size} * heads,
                        gemm(model_.sequence_length, n, k, operands));
   }
-  [[nodiscard]] std::string collective(std::int64_t bytes) const {
-    return fmt::format("bytes={} ranks={} nodes={}", bytes, layout_.tensor, layout_.nodes);
+  [[nodiscard]] std::string collective(std::int64_t bytes_of_number) const {
+    return fmt::format("bytes={} ranks={} nodes={}", tokens * hidden * bytes_of_number,
+                       layout_.tensor, layout_.nodes);
   }
   [[nodiscard]] std::int64_t scores() const {
     return std::int64_t{model_.microbatch_size} * heads * model_.sequence_length;
@@ -124,8 +125,7 @@ private:
     add(below, norm("rms_norm_weight_gradient", "layer_norm_weight_gradient"), shape);
   }
   [[nodiscard]] std::string collective_shape() const {
-    const std::int64_t of_number = model_.precision == Precision::fp32 ? 4 : 2;
-    return shapes_.collective(shapes_.tokens * shapes_.hidden * of_number);
+    return shapes_.collective(model_.precision == Precision::fp32 ? 4 : 2);
   }
   void sum(const char* below) {
     if (split())
@@ -226,48 +226,31 @@ private:
     update({h, shapes_.qkv * h, shapes_.own * h, h, shapes_.up * h, shapes_.intermediate * h,
             bias(h), bias(shapes_.qkv), bias(h), bias(h), bias(shapes_.up), bias(h)});
   }
-  /// Each tensor rank holds the rows of some tokens of the vocabulary: outputs of the others are 0.
   void embedding() {
     const bool learned = model_.positions == PositionKind::learned;
     const std::string shape = RankShapes::rows(shapes_.tokens, shapes_.hidden);
-    const std::string own = RankShapes::rows(shapes_.normed_rows, shapes_.hidden);
     block_ = "F";
     add("embedding", "embed", shape);
-    sum("embedding_sum");
-    if (learned) add("embedding", "positions", own);
+    if (learned) add("embedding", "positions", shape);
     block_ = "W";
-    if (learned) add("embedding", "positions_gradient", own);
-    gather("embedding_sum");
     add("embedding", "embed_gradient", shape);
+    if (learned) add("embedding", "positions_gradient", shape);
     update({shapes_.vocabulary * shapes_.hidden,
             learned ? std::int64_t{model_.sequence_length} * shapes_.hidden : 0});
   }
-  /// A number of each token, in single precision; the type is that of the layers, as their bytes
-  /// say how much it is.
-  void sum_of_loss(const char* below) {
-    if (split()) add(below, "all_reduce", shapes_.collective(shapes_.tokens * 4));
-  }
-  /// Each tensor rank computes the logits of some tokens of the vocabulary. A loss needs the
-  /// largest of all ranks' (of their maxima), the sum of exponentials, and the target's, which one
-  /// rank has (arXiv 1909.08053, section 3).
   void head() {
     for (const char* block : {"F", "R"}) {
       if (block == std::string{"R"} && !layout_.recompute) continue;
       block_ = block;
       normalize("head_norm");
-      gather("head_input");
       add("head", "gemm",
           RankShapes::gemm(shapes_.tokens, shapes_.vocabulary, shapes_.hidden, "nt"));
-      sum_of_loss("loss_maxima");
       add("loss", "cross_entropy", RankShapes::rows(shapes_.tokens, shapes_.vocabulary));
-      for (int i = 0; i < 2; ++i) sum_of_loss("loss_sums");
     }
     block_ = "D";
     map_dgrad("head", shapes_.hidden, shapes_.vocabulary);
-    sum("head_input");
     normalize_gradient("head_norm");
     block_ = "W";
-    gather("head_input");
     add("head", "gemm",
         RankShapes::gemm(shapes_.vocabulary, shapes_.hidden, shapes_.tokens, "tn add"));
     update({shapes_.hidden, shapes_.vocabulary * shapes_.hidden, bias(shapes_.hidden)});
@@ -293,28 +276,24 @@ std::vector<PartOperator> operators_of_part(const Model& model, const LayerLayou
   using enum OperatorKind;
   const LayerWidths widths = layer_widths(model);
   const double h = widths.hidden, m = widths.intermediate, v = widths.vocabulary;
+  if (part == "embedding") return {{"embedding", elementwise, v * h}};
+  if (part == "head")
+    return {{"head_norm", normalization, h}, {"head", matmul, h * v}, {"loss", elementwise}};
   const bool gated = model.mlp == MlpKind::swiglu;
-  std::vector<PartOperator> all;
-  if (part == "embedding")
-    all = {{"embedding", elementwise, v * h}, {"embedding_sum", collective}};
-  else if (part == "head")
-    all = {{"head_norm", normalization, h}, {"head_input", collective}, {"head", matmul, h * v},
-           {"loss_maxima", collective},     {"loss", elementwise},      {"loss_sums", collective}};
-  else
-    all = {{"attention_norm", normalization, h},
-           {"attention_input", collective},
-           {"qkv", matmul, h * widths.qkv},
-           {"attention", attention},
-           {"output", matmul, h * h},
-           {"attention_sum", collective},
-           {"attention_residual", elementwise},
-           {"feedforward_norm", normalization, h},
-           {"feedforward_input", collective},
-           {gated ? "gate_up" : "up", matmul, (gated ? 2 : 1) * h * m},
-           {gated ? "swiglu" : "gelu", elementwise},
-           {"down", matmul, m * h},
-           {"feedforward_sum", collective},
-           {"feedforward_residual", elementwise}};
+  std::vector<PartOperator> all{{"attention_norm", normalization, h},
+                                {"attention_input", collective},
+                                {"qkv", matmul, h * widths.qkv},
+                                {"attention", attention},
+                                {"output", matmul, h * h},
+                                {"attention_sum", collective},
+                                {"attention_residual", elementwise},
+                                {"feedforward_norm", normalization, h},
+                                {"feedforward_input", collective},
+                                {gated ? "gate_up" : "up", matmul, (gated ? 2 : 1) * h * m},
+                                {gated ? "swiglu" : "gelu", elementwise},
+                                {"down", matmul, m * h},
+                                {"feedforward_sum", collective},
+                                {"feedforward_residual", elementwise}};
   if (layout.tensor == 1)
     std::erase_if(all, [](const PartOperator& each) { return each.kind == collective; });
   return all;

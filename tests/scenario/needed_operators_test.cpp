@@ -76,34 +76,6 @@ TEST(NeededOperators, OfTensorRanksAreTheirPartsAndCollectives) {
   EXPECT_THAT(gathered, Contains("layer W all_gather bytes=384 ranks=2 nodes=1 bf16 2"));
 }
 
-// Vocabulary and its rows are cut over tensor ranks; of a loss single numbers of tokens are summed.
-TEST(NeededOperators, OfTensorRanksHaveTheCollectivesOfTheEnds) {
-  const std::string ranks = "tensor = 2\n", none;
-  const auto summed = lines_of(scenario_of(5, none, ranks));
-  EXPECT_THAT(summed, Contains("embedding F embed rows=3 width=64 bf16 1"));
-  EXPECT_THAT(summed, Contains("embedding F all_reduce bytes=384 ranks=2 nodes=1 bf16 1"));
-  EXPECT_THAT(summed, Contains("head F gemm m=3 n=5 k=64 nt bf16 1"));
-  EXPECT_THAT(summed, Contains("head F all_reduce bytes=12 ranks=2 nodes=1 bf16 3"));
-  EXPECT_THAT(summed, Contains("head D all_reduce bytes=384 ranks=2 nodes=1 bf16 1"));
-  EXPECT_THAT(summed, Not(Contains(HasSubstr("head W all_"))));
-  EXPECT_THAT(summed, Not(Contains(HasSubstr("embedding W all_"))));
-  const auto gathered = lines_of(scenario_of(5, "positions = \"learned\"",
-                                             ranks + "sequence_parallel = true\n"
-                                                     "[memory]\nrecompute = true\n"));
-  EXPECT_THAT(gathered, Contains("embedding F reduce_scatter bytes=384 ranks=2 nodes=1 bf16 1"));
-  EXPECT_THAT(gathered, Contains("embedding F positions rows=2 width=64 bf16 1"));
-  EXPECT_THAT(gathered, Contains("embedding W all_gather bytes=384 ranks=2 nodes=1 bf16 1"));
-  for (const std::string block : {"F", "R"}) {
-    EXPECT_THAT(gathered, Contains("head " + block + " rms_norm rows=2 width=64 bf16 1"));
-    EXPECT_THAT(gathered,
-                Contains("head " + block + " all_gather bytes=384 ranks=2 nodes=1 bf16 1"));
-    EXPECT_THAT(gathered,
-                Contains("head " + block + " all_reduce bytes=12 ranks=2 nodes=1 bf16 3"));
-  }
-  EXPECT_THAT(gathered, Contains("head D reduce_scatter bytes=384 ranks=2 nodes=1 bf16 1"));
-  EXPECT_THAT(gathered, Contains("head W all_gather bytes=384 ranks=2 nodes=1 bf16 1"));
-}
-
 TEST(NeededOperators, OfGptHaveItsOwnLayers) {
   const auto lines = lines_of(scenario_of(
       5, "mlp = \"gelu\"\npositions = \"learned\"\nbiases = true\nattention = \"plain\"\n"));

@@ -40,9 +40,8 @@ const std::map<std::pair<std::string, std::string>, int> kSums{
     {{"head", "D"}, 50},           {{"head", "W"}, 30},      {{"layer", "update"}, 50},
     {{"embedding", "update"}, 10}, {{"head", "update"}, 20}};
 
-/// A profile of what `profile needed` lists: of each block the first operator takes the sum, and
-/// all-reduces of the ends take `of_ends`.
-std::string profile_of(const std::string& scenario, const std::string& but = "", int of_ends = 0) {
+/// A profile of what `profile needed` lists: of each block the first operator takes the sum.
+std::string profile_of(const std::string& scenario, const std::string& but = "") {
   const Outcome run = longhaul_run({"profile", "needed", scenario, "--json"});
   EXPECT_EQ(run.code, 0) << run.err;
   std::string csv = "part,block,operator,shape,type,calls,median_ns\n";
@@ -51,7 +50,7 @@ std::string profile_of(const std::string& scenario, const std::string& but = "",
     const std::pair<std::string, std::string> block{each["part"], each["block"]};
     int ns = 0;
     if (each["operator"] == "all_reduce")
-      ns = block.first == "layer" ? 30'000 : of_ends;
+      ns = 30'000;
     else if (given.insert(block).second)
       ns = kSums.at(block) * 1000 / each["calls"].get<int>();
     if (each["operator"] == but) continue;
@@ -83,29 +82,16 @@ TEST(Profile, GivesBlocksTheSumsOfItsOperators) {
   }
 }
 
-// One of the embedding's output, three of the loss, one of the gradient of the head's input.
-TEST(Profile, CountsTheAllReducesOfTheEnds) {
-  const TempDir dir;
-  const std::string scenario = dir.write("s.toml", layered(1));
-  dir.write("profile.csv", profile_of(scenario, "", 30'000));
-  for (const char* granularity : {"block", "operator", "task"})
-    EXPECT_EQ(simulated(scenario, "1f1b", granularity)["makespan_ns"], 6'570'000 + 3 * 5 * 30'000);
-}
-
 TEST(Profile, HasCollectivesOfATableOfTheirOwn) {
   const TempDir dir;
   const std::string scenario =
       dir.write("s.toml", layered(1) + "collectives = \"collectives.csv\"\n");
   dir.write("profile.csv", profile_of(scenario, "all_reduce"));
-  // 3 tokens x 64 numbers x 2 bytes: half way between two measured sizes. Of the ends two as large
-  // and three of 4 bytes a token.
+  // 3 tokens x 64 numbers x 2 bytes: half way between two measured sizes.
   const std::string header = "operation,ranks,nodes,size_bytes,median_ns\n";
   dir.write("collectives.csv",
-            header +
-                "all_reduce,2,1,320,25000\nall_reduce,2,1,448,35000\nall_reduce,4,1,384,1\n"
-                "all_reduce,2,1,12,10000\n");
-  EXPECT_EQ(simulated(scenario, "1f1b", "block")["makespan_ns"],
-            6'570'000 + 3 * (2 * 30'000 + 3 * 10'000));
+            header + "all_reduce,2,1,320,25000\nall_reduce,2,1,448,35000\nall_reduce,4,1,384,1\n");
+  EXPECT_EQ(simulated(scenario, "1f1b", "block")["makespan_ns"], 6'570'000);
   dir.write("collectives.csv", header + "all_reduce,2,1,64,5000\n");
   const Outcome far = longhaul_run({"simulate", scenario, "--schedule", "1f1b"});
   EXPECT_EQ(far.code, 2);

@@ -54,28 +54,6 @@ TEST(ProfiledOperators, SelectiveRecomputationAddsTheScoresToD) {
   }
 }
 
-// Each call 100 ns: of the embedding embed, all-reduce, positions; of the head norm, product, loss
-// and its three all-reduces, and backward product, all-reduce and the norm's two.
-TEST(ProfiledOperators, OfTensorRanksCountTheCollectivesOfTheEnds) {
-  const auto costs = [](const std::string& more) {
-    std::string text = gpt_text("false");
-    text.insert(text.find("microbatches"), more);
-    return parse_scenario(with_profile(text, profile_of(text)), "s.toml").costs;
-  };
-  const Costs summed = costs("");
-  EXPECT_EQ(summed.forward.front(), 300ns);
-  EXPECT_EQ(summed.wgrad.front(), 200ns);
-  EXPECT_EQ(summed.forward.back(), 600ns);
-  EXPECT_EQ(summed.dgrad.back(), 400ns);
-  EXPECT_EQ(summed.wgrad.back(), 100ns);
-  const Costs gathered = costs("sequence_parallel = true\n");
-  EXPECT_EQ(gathered.forward.front(), 300ns);
-  EXPECT_EQ(gathered.wgrad.front(), 300ns);  // the gradient is gathered
-  EXPECT_EQ(gathered.forward.back(), 700ns);
-  EXPECT_EQ(gathered.dgrad.back(), 400ns);
-  EXPECT_EQ(gathered.wgrad.back(), 200ns);
-}
-
 TEST(ProfiledOperators, AProfileWithoutThemIsRefused) {
   const std::string none = gpt_text("false"), selective = gpt_text("\"selective\"");
   EXPECT_THAT(complaint(with_profile(selective, profile_of(none))),

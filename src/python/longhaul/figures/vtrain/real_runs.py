@@ -202,8 +202,7 @@ def write_scenario(directory, one, profile):
     operators and what the scenario is predicted to take."""
     bare = directory / f"{one.name}.bare.toml"
     bare.write_text(one.scenario(""), encoding="utf-8")
-    more = ("--extrapolate",) if one.tensor > 1 else ()  # sums of a loss: a number of each token
-    answer = needed_of(bare, profile, *more)
+    answer = needed_of(bare, profile)
     own = directory / f"{one.name}.csv"
     if one.tensor > 1:
         alone = directory / f"{one.name}.one.toml"
@@ -219,10 +218,10 @@ def write_scenario(directory, one, profile):
     (directory / f"{one.name}.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
-def needed_of(scenario, profile, *more):
+def needed_of(scenario, profile):
     """What `longhaul profile needed` says of it, with the times of the profile's laws."""
     return json.loads(tools.run([tools.binary("longhaul"), "profile", "needed", scenario, "--profile",
-                                 profile, *more, "--json"]))
+                                 profile, "--json"]))
 
 
 def with_whole_ends(operators, alone):
