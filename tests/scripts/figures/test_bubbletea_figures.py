@@ -4,7 +4,7 @@ import unittest
 
 import pandas as pd
 
-from longhaul.figures.bubbletea import fig13, fig14, gpus, placement, value, wait
+from longhaul.figures.bubbletea import fig13, fig14, gpus, placement, untouched, value, wait
 from longhaul.papers import claims, prefill_times
 
 
@@ -77,6 +77,21 @@ class Figure13(unittest.TestCase):
         self.assertEqual(verdict((1, 22, 30), (1, 290, 310)), claims.HOLDS)
         self.assertEqual(verdict((1, 22, 31)), claims.FAILS)
         self.assertEqual(verdict((2, 22, 30)), claims.FAILS)
+
+
+class Untouched(unittest.TestCase):
+    @staticmethod
+    def table(low, high, careless):
+        rows = [{"policy": policy, "ratio_of_medians": ratio, "low": low, "high": high, "n": 20,
+                 "total_measured": 0.8, "total_predicted": 0.85}
+                for policy, ratio in (("best-fit", (low + high) / 2), ("careless", careless))]
+        return pd.DataFrame(rows)
+
+    def test_holds_where_the_pairs_could_tell(self):
+        for low, high, careless, expected in (
+                (0.999, 1.002, 1.2, claims.HOLDS), (0.999, 1.005, 1.2, claims.PARTLY),
+                (1.02, 1.03, 1.2, claims.FAILS), (0.999, 1.002, 1.001, claims.NOT_JUDGED)):
+            self.assertEqual(untouched.verdict(self.table(low, high, careless)).verdict, expected)
 
 
 class Placement(unittest.TestCase):

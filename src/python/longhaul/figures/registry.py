@@ -47,6 +47,7 @@ LISTED = (
     "bubbletea.placement",
     "bubbletea.wait",
     "bubbletea.gpus",
+    "bubbletea.untouched",
     "centauri.fig1",
     "centauri.fig3",
     "centauri.fig5",

@@ -1,0 +1,126 @@
+"""Does prefill in the bubbles slow training down? Pairs of stretches with and without on ranks, by
+best-fit, and by the careless policy that gives way to no block (BubbleTea, section 6.5)."""
+
+import shlex
+from pathlib import Path
+
+import pandas as pd
+
+from longhaul import provenance, records
+from longhaul.drawing import style
+from longhaul.drawing.figure import Drawn, Figure
+from longhaul.errors import Failure
+from longhaul.papers import claims
+from longhaul.running import runs, tools
+
+FIGURE = Figure(
+    "bubbletea-untouched",
+    summary="training with prefill in its bubbles to training without, in pairs on ranks",
+    shows="training with prefill in its bubbles over training without, pair by pair on 12 training "
+          "ranks, and by a policy that gives way to no block (BubbleTea section 6.5) "
+          "([prefill.md](prefill.md#on-ranks))",
+    needs="`bench_prefill`, or results of it",
+    options="[--measure]")
+LIMIT_PERCENT = 0.3  # that a pair's median may be off 1, and its interval wide
+POLICIES = {"best-fit": "#0b5394", "careless": "#c2185b"}
+
+
+def add_arguments(parser):
+    parser.add_argument("--measure", action="store_true",
+                        help="run it; what is finished is not run again")
+    parser.add_argument("--results", metavar="DIR",
+                        help=f"what --measure wrote, or where it goes (default: runs/{FIGURE.name})")
+    parser.add_argument("--scenario", default="bubbletea", metavar="FILE",
+                        help="with [prefill] (default: %(default)s)")
+    parser.add_argument("--schedule", default="gpipe", metavar="S", help="default: %(default)s")
+    parser.add_argument("--ranks", type=int, default=16, metavar="N",
+                        help="that train and serve (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=20, metavar="N",
+                        help="by best-fit; a quarter of them careless (default: %(default)s)")
+
+
+def draw(options):
+    directory = Path(options.results or f"runs/{FIGURE.name}")
+    if options.measure:
+        measure(options, directory)
+    elif not options.results:
+        raise Failure("nothing to draw (neither --results DIR nor --measure). "
+                      "Give the directory that --measure wrote, or --measure.")
+    tables = [table_of(directory / policy, policy) for policy in POLICIES]
+    table = pd.concat(tables, ignore_index=True)
+    return [Drawn(FIGURE.name, figure_of(table), table, [verdict(table)])]
+
+
+def measure(options, directory):
+    scenario = tools.from_root(tools.scenario_file(options.scenario))
+    for policy in POLICIES:
+        target = directory / policy
+        if records.is_finished(target):
+            continue
+        pairs = options.pairs if policy == "best-fit" else max(4, options.pairs // 4)
+        command = [str(word) for word in (
+            tools.from_root(tools.binary("bench_prefill")), scenario, "--ranks-per-process",
+            options.ranks, "--schedule", options.schedule, "--policy", policy, "--requests",
+            "benchmarks/requests/prompts.csv", "--backlog", 512, "--pairs", pairs)]
+        tools.say(shlex.join(command))
+        runs.run(["env", "-C", tools.ROOT, *command, "--out", tools.from_root(target)], target,
+                 directory)
+
+
+def table_of(run, policy):
+    """A row for each pair."""
+    record = records.read_record(run)
+    facts = provenance.of(record, run)
+    pairs, entry = record["pairs"], record["schedules"][0]
+    low, high = pairs["interval"] or (None, None)
+    return pd.DataFrame([provenance.add(
+        {"policy": policy, "schedule": entry["schedule"], "pair": number, "on_s": on / 1e9,
+         "off_s": off / 1e9, "ratio": on / off, "ratio_of_medians": pairs["ratio_of_medians"],
+         "low": low, "high": high, "training_predicted": entry["predicted_utilisation"]["training"],
+         "total_predicted": entry["predicted_utilisation"]["total"],
+         "total_measured": entry["utilisation"]["total"], "check": record["check"],
+         "n": len(pairs["on_ns"])}, facts)
+        for number, (on, off) in enumerate(zip(pairs["on_ns"], pairs["off_ns"]), 1)])
+
+
+def verdict(table):
+    own = table[table["policy"] == "best-fit"].iloc[0]
+    careless = table[table["policy"] == "careless"].iloc[0]
+    ours = (f"x{own['ratio_of_medians']:.4f} ({own['low']:.4f} to {own['high']:.4f}), careless "
+            f"x{careless['ratio_of_medians']:.4f}")
+    off = 100 * max(abs(own["low"] - 1), abs(own["high"] - 1))
+    told_apart = careless["ratio_of_medians"] > 1 + LIMIT_PERCENT / 100
+    said = claims.NOT_JUDGED if not told_apart else (
+        claims.HOLDS if off <= LIMIT_PERCENT else
+        claims.PARTLY if off <= 4 * LIMIT_PERCENT else claims.FAILS)
+    return claims.judge(
+        "bubbletea-untouched", said, ours,
+        f"Ratio of medians of {own['n']} pairs on ranks and its interval, blocks timed; within "
+        f"{LIMIT_PERCENT}% holds. {100 * own['total_measured']:.1f}% of the GPUs' time were used, "
+        f"predicted {100 * own['total_predicted']:.1f}%. The careless policy is the control that the "
+        "pairs can tell.")
+
+
+def figure_of(table):
+    plt = style.apply()
+    figure, axes = plt.subplots(figsize=(7.6, 2.9))
+    for place, (policy, colour) in enumerate(POLICIES.items()):
+        rows = table[table["policy"] == policy]
+        first = rows.iloc[0]
+        axes.plot(rows["ratio"], [place] * len(rows), "o", color=colour, alpha=0.5, markersize=6)
+        if pd.notna(first["low"]):
+            axes.hlines(place - 0.22, first["low"], first["high"], color="black", linewidth=1.6)
+        axes.plot(first["ratio_of_medians"], place - 0.22, "|", color="black", markersize=14,
+                  markeredgewidth=2)
+        axes.annotate(f"{first['ratio_of_medians']:.4f}", (first["ratio_of_medians"], place - 0.22),
+                      xytext=(0, 9), textcoords="offset points", ha="center", fontsize=8)
+    axes.axvline(1, color="#888888", linewidth=0.8)
+    axes.set_yticks(range(len(POLICIES)), POLICIES)
+    axes.set_ylim(-0.6, len(POLICIES) - 0.5)
+    axes.set_xlabel("time of a stretch with prefill / without (points: pairs; lines: ratio of medians, "
+                    "95% interval)")
+    axes.set_title("Training beside prefill on ranks", loc="left", fontweight="bold")
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    figure.tight_layout()
+    return figure
