@@ -58,7 +58,7 @@ def measure(options, directory):
     advice = directory / "advice"
     if not (advice / "advice.json").is_file():
         tools.run(["env", "-C", tools.ROOT, tools.binary("longhaul"), "advise", scenario,
-                   "--search-moves", options.search_moves, "--out", advice.resolve()])
+                   "--search-moves", options.search_moves, "--out", tools.from_root(advice)])
     ranks = int(scenario_text.ranks_of(tools.ROOT / scenario, []))
     plans = plans_of(directory)
     for number, plan in enumerate(plans, 1):
@@ -78,7 +78,7 @@ def measure(options, directory):
 
 
 def schedule_file(advice, number):
-    return (advice / f"plan-{number}.csv").resolve()
+    return tools.from_root(advice / f"plan-{number}.csv")
 
 
 def run(command, target, directory):
@@ -86,7 +86,7 @@ def run(command, target, directory):
         return
     words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
     tools.say(shlex.join(words))
-    runs.run(["env", "-C", tools.ROOT, *words, "--out", target.resolve()], target, directory)
+    runs.run(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
 
 
 def plans_of(directory):
