@@ -43,6 +43,8 @@ TEST(GapIndex, FindsGapsByTheEarliestStartInThem) {
   EXPECT_THAT(found(gaps, 320ns, 78ns, 320ns),
               ElementsAre(std::pair{0U, 320ns}, std::pair{1U, 320ns}))
       << "one opened, one that opens until then";
+  EXPECT_THAT(found(gaps, 321ns, 78ns, 321ns), ElementsAre(std::pair{0U, 321ns}))
+      << "from then on the one that opens is 77 ns long";
   GapIndex tightest = two_gpus(GapOrder::end);
   tightest.advance(250ns);
   EXPECT_THAT(found(tightest, 320ns, 78ns, 320ns),

@@ -92,6 +92,22 @@ TEST(KnownValues, APromptInChunksGoesOnInTheNextBubble) {
   }
 }
 
+// 187.8 s of 803,130 tokens: a double does not hold their product.
+TEST(KnownValues, SharesOfALongPassAddUpToIt) {
+  const Duration time{187'784'156'899};
+  ServedModel model = linear_model(1ns);
+  model.profile = {{1, 1ms}, {803'130, time}};
+  model.chunk = 803'130;
+  model.batch = 2;
+  const IterationBubbles iteration{200s, 1, {}, {{0, 10s, 10s + time}}};
+  const std::vector<Request> file{{0, 0ns, 803'130 / 2}};
+  const auto decisions =
+      place_backlog(iteration, served_models(serving_scenario(1, 1, model), 1), file,
+                    PlacementPolicy::best_fit, {.waiting = 4, .iterations = 1});
+  ASSERT_EQ(decisions.size(), 2U);
+  EXPECT_EQ(decisions[0].compute + decisions[1].compute, time);
+}
+
 TEST(KnownValues, AnotherOrderInAnotherCellOpensAnotherBubble) {
   std::vector<TimelineRow> rows = gpipe_rows();
   for (TimelineRow row : one_f_one_b_rows()) {

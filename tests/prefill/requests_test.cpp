@@ -113,6 +113,10 @@ TEST(OfferedLoad, AWindowCountsFromItsBegin) {
   options.window_to = 2020ms;
   EXPECT_THAT(offered_load(parse_requests(kAzure, "r"), options),
               ElementsAre(Request{1, 50ms, 3180}));
+  options.window_from = 100ms;  // the window has its begin, not its end
+  options.window_to = Duration{2'020'040'000};
+  EXPECT_THAT(offered_load(parse_requests(kAzure, "r"), options),
+              ElementsAre(Request{1, 0ns, 3180}));
 }
 
 TEST(OfferedLoad, ARateShortensTime) {
