@@ -103,6 +103,31 @@ TEST(LowerBound, HoldsDataParallelCommunication) {
   EXPECT_EQ(bound_of("1f1b", scenario), 700ns + 1200ns + 700ns);
 }
 
+// 4 replicas that hold 2000 bytes of weights in twos, a byte a ns between them: a gather of halves,
+// F D W of 4 microbatches, a scatter of halves, and a sum of quarters there and back, of copies.
+TEST(LowerBound, AddsTheSumOfCopiesToTheScatter) {
+  Scenario scenario = uniform_scenario(1, 4);
+  scenario.parallel.replicas = 4;
+  scenario.parallel.shard = 2;
+  scenario.parallel.gradient_sync = GradientSync::zero3;
+  scenario.costs.weights = {Bytes{2000}};
+  scenario.datacenters = {{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}};
+  scenario.placement.clear();
+  scenario.links.clear();
+  for (int from = 0; from < 4; ++from) {
+    scenario.placement.push_back(DatacenterId{from});
+    for (int to = 0; to < 4; ++to) {
+      Link link;
+      link.from = DatacenterId{from};
+      link.to = DatacenterId{to};
+      link.bandwidth = 8_Gbps;
+      if (from != to) scenario.links.push_back(link);
+    }
+  }
+  EXPECT_EQ(bound_of("1f1b", scenario), 1000ns + 1200ns + 1000ns + 2 * 500ns);
+  EXPECT_EQ(makespan_of(schedule::generate("1f1b", scenario), scenario), 4200ns);
+}
+
 // Replicas of F D W of 100 and of 200: the slower one decides, whichever it is.
 TEST(LowerBound, OfReplicasThatDifferIsTheSlowest) {
   for (const int slow : {0, 1}) {

@@ -204,6 +204,22 @@ TEST(CollectiveTimes, NoAlgorithmIsBelowTheBoundAndNoneAboveTheBestOne) {
   }
 }
 
+/// Meshes of two levels and of three, and none of one.
+TEST(EveryAlgorithm, IsHierarchicalWhereThereAreLevels) {
+  const auto meshes = [](const Levels& levels, int members) {
+    std::vector<std::vector<int>> sizes;
+    for (const plan::Collective& each :
+         every_algorithm(flat(CollectiveKind::all_reduce, members, Bytes{1'000}, Algorithm::ring),
+                         scenario_of(levels)))
+      if (each.algorithm == Algorithm::hierarchical) sizes.push_back(each.mesh.sizes);
+    return sizes;
+  };
+  using Sizes = std::vector<std::vector<int>>;
+  EXPECT_EQ(meshes({.gpus = 4}, 4), Sizes{});
+  EXPECT_EQ(meshes({.nodes = 2, .gpus = 3}, 6), (Sizes{{2, 3}}));
+  EXPECT_EQ(meshes({.datacenters = 2, .nodes = 2, .gpus = 2}, 8), (Sizes{{2, 2, 2}}));
+}
+
 /// How many members lie in each used node, by datacenter.
 using GroupShape = std::vector<std::vector<int>>;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -105,6 +106,27 @@ TEST(PlanRates, OfTheBestAreNoSlower) {
     EXPECT_GE(best.rates[i].rate, baseline.rates[i].rate);
   }
   EXPECT_TRUE(std::ranges::is_sorted(best.rates, {}, &GpuRate::rate));
+}
+
+/// One layout a placing: in west, or with a stage or a replica in each.
+TEST(SiteRates, AreThoseOfTheFastestLayouts) {
+  const LayoutProblem problem = test::two_sites();
+  LayoutSpace space;
+  space.data = {4};
+  space.pipeline = {2};
+  LayoutSearchOptions options;
+  options.exhaustive = options.keeps_all = true;
+  std::map<std::vector<int>, Duration> fastest;
+  for (const LayoutPlan& plan : search_layouts(problem, space, options).plans) {
+    const auto [known, is_new] =
+        fastest.try_emplace(gpus_of_sites(problem, plan.layout), plan.iteration);
+    if (!is_new) known->second = std::min(known->second, plan.iteration);
+  }
+  ASSERT_EQ(fastest.size(), 2U);
+  const std::vector<SiteRate> found = site_rates(problem, space);
+  ASSERT_EQ(found.size(), 2U);
+  for (const SiteRate& each : found)
+    EXPECT_EQ(each.rate, 1e9 / static_cast<double>(fastest.at(each.gpus).count()));
 }
 
 }  // namespace

@@ -64,6 +64,16 @@ TEST(WayBounds, AreTightWhereNothingOverlaps) {
   EXPECT_EQ(bound_of(inventory, query).largest(), (22ms - 2ns) / 1ns);  // a ns for each rounding
 }
 
+// Of four messages each way one is of the round trip; the others follow it over the link.
+TEST(WayBounds, CountAllMessagesOfALink) {
+  const Scenario scenario = test::sites_scenario(2, 4, {1, 1}, 7ms, Bandwidth{8388608e3}, 1);
+  const GpuInventory inventory{scenario};
+  const CellBound bound = bound_of(
+      inventory, {parse_schedule("1f1b"), {{{DatacenterId{0}, 1}, {DatacenterId{1}, 1}}, 1, 1}});
+  EXPECT_EQ(bound.path, (22ms - 2ns) / 1ns);
+  EXPECT_EQ(bound.wan, (25ms - 5ns) / 1ns);
+}
+
 SiteSearch search(const GpuInventory& inventory, const SiteSearchOptions& options) {
   CellTimes cells{inventory, CellModel::pooled, 1};
   return search_sites(inventory, options, cells);
@@ -156,6 +166,24 @@ TEST(SiteSearch, SkipsOrdersOfAlikeDatacenters) {
             (4 * 1 + 12 * 7 + 24 * 21 + 24 * 35) + (12 * 1 + 24 * 12 + 24 * 31) + 24 + 24);
   EXPECT_LE(found.evaluated, found.candidates / 24) << "all orders of four are one";
   EXPECT_EQ(found.evaluated + found.pruned_in_all(), found.candidates);
+}
+
+// Two sites together cost less an hour than the first alone, but for what leaves them.
+TEST(SiteSearch, SaysWhereEgressRulesPlacementsOut) {
+  Scenario scenario = test::sites_scenario(4, 4, {4, 3}, 0ms, Bandwidth{1e12}, 1);
+  scenario.datacenters[0].price = 2;
+  scenario.datacenters[1].price = 1;
+  for (Datacenter& datacenter : scenario.datacenters) datacenter.egress_price = 1e6;
+  const GpuInventory inventory{scenario};
+  SiteSearchOptions options;
+  options.schedules = parse_schedules("1f1b");
+  options.pipelines = {1};
+  options.objective = SiteObjective::cost;
+  const SiteSearch found = search(inventory, options);
+  ASSERT_TRUE(found.best);
+  EXPECT_EQ(found.best->layout.placement.size(), 1U);
+  EXPECT_EQ(found.candidates, 1 + 2 * 3) << "the first, or both in either order";
+  EXPECT_EQ(found.pruned[static_cast<int>(SitePrune::all_reduce)], 2 * 3);
 }
 
 /// Up to 12 GPUs each, C by the links, of which some are missing.

@@ -101,6 +101,30 @@ TEST(Tune, TriesNotEverythingWhereThatIsTooMuch) {
   }
 }
 
+// 36 million batches of two kinds, at few enough rates.
+TEST(Tune, TriesNotEverythingOfTwoKindsWithManyBatches) {
+  const std::vector<Probe> probes{{10, 0.5, 0.1}, {1000, 0.9, 0.2}, {6000, 0.1, 1}};
+  const Surrogate surrogate{probes};
+  EXPECT_FALSE(tune_exhaustively(problem_of({kRtx4090, kRtx2080Ti}), surrogate, 1_Gbps));
+  EXPECT_TRUE(tune_exhaustively(problem_of({kRtx4090, kRtx4090}), surrogate, 1_Gbps));
+}
+
+/// g falls by 0.05% from no samples to 2,000: probes cannot tell that.
+TEST(Tune, OfSettingsThatAreAsGoodTakesTheFewestSamples) {
+  std::vector<Probe> probes;
+  for (int batch = 16; batch <= 2000; batch += 248)
+    for (const double rate : {0.0, 0.5, 1.0})
+      probes.push_back({1.0 * batch, rate, batch * -2.5e-7});
+  const Surrogate surrogate{probes};
+  const TuneProblem problem = problem_of({kRtx4090});
+  const TuneChoice best = tune_exhaustively(problem, surrogate, 100_Gbps).value();
+  const TuneChoice choice = tune(problem, surrogate, 100_Gbps);
+  EXPECT_GT(best.batch.front(), 1000);
+  EXPECT_GE(choice.batch.front(), 28) << "fewer take as long";
+  EXPECT_LT(choice.batch.front(), 100);
+  EXPECT_LE(choice.objective, best.objective * 1.001);
+}
+
 TEST(Tune, KeepsToMemoryAndToWhatProbesCover) {
   TuneProblem problem = problem_of({kRtx4090, kRtx4090});
   problem.most_samples = 40;
