@@ -98,7 +98,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
                        "tiny: a scenario of its own, and the answer is the exit "
                        "code"}});
   arguments.footer(help_footer(
-      {"build/bin/bench_prefill benchmarks/scenarios/bubbletea.toml --schedule gpipe --requests "
+      {"build/bin/bench_prefill benchmarks/scenarios/bubbletea.toml --schedule gpipe "
+       "--set parallel.gradient_sync=none --requests "
        "benchmarks/requests/prompts.csv --backlog 512 --pairs 2 --ranks-per-process 16",
        "scripts/mpi -n 16 build/bin/bench_prefill benchmarks/scenarios/bubbletea.toml --schedule "
        "gpipe --requests benchmarks/requests/prompts.csv --backlog 512 --out runs/prefill"}));

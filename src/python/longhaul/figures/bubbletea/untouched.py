@@ -62,7 +62,7 @@ def measure(options, directory):
             tools.from_root(tools.binary("bench_prefill")), scenario, "--ranks-per-process",
             options.ranks, "--schedule", options.schedule, "--policy", policy, "--requests",
             "benchmarks/requests/prompts.csv", "--backlog", 512, "--pairs", pairs,
-            "--deadline", "60s")]  # which the placement has to end in
+            "--set", "parallel.gradient_sync=none", "--deadline", "60s")]
         tools.say(shlex.join(command))
         runs.run(["env", "-C", tools.ROOT, *command, "--out", tools.from_root(target)], target,
                  directory)
