@@ -102,7 +102,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
        "--set parallel.gradient_sync=none --requests "
        "benchmarks/requests/prompts.csv --backlog 512 --pairs 2 --ranks-per-process 16",
        "scripts/mpi -n 16 build/bin/bench_prefill benchmarks/scenarios/bubbletea.toml --schedule "
-       "gpipe --requests benchmarks/requests/prompts.csv --backlog 512 --out runs/prefill"}));
+       "gpipe --set parallel.gradient_sync=none --requests benchmarks/requests/prompts.csv "
+       "--backlog 512 --out runs/prefill"}));
 }
 
 PrefillSettings settings_of(const PrefillOptions& options) {
