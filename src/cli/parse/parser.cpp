@@ -87,6 +87,8 @@ constexpr std::array kExamples{
             "100Mbps,1Gbps"},
     Example{"advise",
             "longhaul advise benchmarks/scenarios/dp-2dc.toml --budget-seconds 5 --out advice"},
+    Example{"send",
+            "longhaul send benchmarks/requests/prompts.csv --to unix:prefill.sock --rate 2"},
     Example{"link import", "longhaul link import iperf3.json --between west,east"},
 };
 

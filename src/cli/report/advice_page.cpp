@@ -46,7 +46,7 @@ std::int64_t added_by(const ordered_json& idea, const std::string& unit) {
 }
 
 std::string advice_asked(const ordered_json& advice) {
-  if (advice.at("layouts").is_number())
+  if (at_or_null(advice, "layouts").is_number())
     return fmt::format(
         "Asked: how to divide and train {} {}; of {} layouts {} plans were simulated, nothing was "
         "run.",

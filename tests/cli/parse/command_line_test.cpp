@@ -77,7 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"frobnicate"},
              "Known: schedule, simulate, check, plan, advise, cluster, size, ops, layers, "
              "collective, "
-             "partition, bubbles, prefill, rule, trace, compare, report, link, predict, profile, "
+             "partition, bubbles, prefill, send, rule, trace, compare, report, watch, link, "
+             "predict, "
+             "profile, "
              "compress, "
              "tune, presets."},
         Slip{{"trace", "sumary", "t.h5"}, "Did you mean \"summary\"?"},
@@ -117,7 +119,7 @@ TEST(CommandLine, HelpAndVersionMayBeAskedForWithoutDashes) {
   }
   EXPECT_EQ(longhaul_run({"help", "trace", "export"}).out,
             longhaul_run({"trace", "export", "--help"}).out);
-  EXPECT_EQ(longhaul_run({"version"}).out, longhaul_run({"--version"}).out);
+  EXPECT_THAT(longhaul_run({"version"}).out, StartsWith(longhaul_run({"--version"}).out));
   EXPECT_EQ(longhaul_run({"help", "simulat"}).code, 2);
 }
 

@@ -73,6 +73,10 @@ TEST(Examples, RunOneAfterAnother) {
       std::ofstream{"runs/first/record.json"}
           << R"({"benchmark": "bench_pipeline", "schedules": []})";
     const Outcome run = longhaul_run(words);
+    if (example.command == "send") {  // no run listens here
+      EXPECT_THAT(run.err, HasSubstr("prefill.sock")) << example.line;
+      continue;
+    }
     EXPECT_EQ(run.code, 0) << example.line << "\n" << run.out << run.err;
   }
 }
