@@ -127,8 +127,10 @@ std::optional<Bytes> bucket_of(const CsvLine& line, const Columns& columns,
     line.refuse("bucket: {}", error.what());
   }
   if (bucket < Bytes{1}) line.refuse("bucket is {} (it holds nothing). Write none.", word);
-  if (row.sharding != ShardingKind::none && row.sharding != ShardingKind::zero1)
-    line.refuse("bucket goes with sharding none and zero1 ({} sums layer by layer). Leave it out.",
+  const bool in_layers = row.sharding == ShardingKind::zero3 ||
+                         (row.sharding == ShardingKind::zero2 && row.pipeline == 1);
+  if (in_layers)
+    line.refuse("bucket does not go with {} here, which sums layer by layer. Leave it out.",
                 to_string(row.sharding));
   return bucket;
 }

@@ -67,7 +67,10 @@ TEST(TrainingRow, MayHaveABucket) {
   EXPECT_FALSE(bucket_of(read("none", "zero1")));
   EXPECT_EQ(bucket_of(read("25MiB", "zero1")), 25_MiB);
   EXPECT_THAT(refusal(read("25 apples", "none")), HasSubstr("rows.csv:2: bucket: "));
-  EXPECT_THAT(refusal(read("25MiB", "zero2")), HasSubstr("zero2 sums layer by layer"));
+  EXPECT_EQ(bucket_of(read("25MiB", "zero2")), 25_MiB);  // between stages
+  std::string alone = read("25MiB", "zero2");
+  alone.replace(alone.find("2,16,2,1,1f1b"), 13, "2,32,1,1,accumulate");
+  EXPECT_THAT(refusal(alone), HasSubstr("zero2 here, which sums layer by layer"));
 }
 
 TEST(TrainingRow, NamesTheLineOfWhatIsWrong) {

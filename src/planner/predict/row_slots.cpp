@@ -100,10 +100,10 @@ private:
 
   /// What of the sums of a slot's gradients lies after its block, whose layers hand theirs over one
   /// after the other, the last one first: a bucket leaves with the layer that fills it, after the
-  /// one before (figure 5a). A layer is computed again right before its backward. With zero1 a
-  /// half of each sum, the gather of the weights, follows the step.
+  /// one before (figure 5a). A layer is computed again right before its backward. With zero1, and
+  /// zero2 between stages, a half of each sum, the gather of the weights, follows the step.
   [[nodiscard]] double exposed(const Slot& slot) const {
-    const double hidden_share = row_.sharding == ShardingKind::zero1 ? 0.5 : 1;
+    const double hidden_share = row_.sharding == ShardingKind::none ? 1 : 0.5;
     const double layer = layer_weights_of_gpu(row_, 1), table = embedding_weights_of_gpu(row_);
     const double of_block = slot.layers * layer + (slot.embedding || slot.head ? table : 0);
     double now = 0, free = 0, waiting = std::max(0.0, slot.weights - of_block);

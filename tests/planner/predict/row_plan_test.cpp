@@ -184,7 +184,6 @@ TEST(RowPlan, GathersHideBesideComputationUnlessTheNetworkIsSlow) {
   EXPECT_GT(slow.parts.data, slow.parts.compute);
 }
 
-// NCCL's blocks take a share of the GPU from what computes meanwhile: by hand, 0.2 of it.
 // Figure 5 of vTrain: four layers of B = 100 in buckets of two, each of which takes 150: the sums
 // end at 550, 150 after the block; without buckets they take 300 after it.
 TEST(RowSlots, BucketsOfGradientsLeaveAsSoonAsTheirLayersHaveThem) {
@@ -216,6 +215,12 @@ TEST(RowSlots, BucketsOfGradientsLeaveAsSoonAsTheirLayersHaveThem) {
   EXPECT_LT(embedding, 2);
   row.sharding = ShardingKind::zero1;  // a half is the gather of the weights after the step
   EXPECT_NEAR(ends(of_two), 75 - embedding + 150, 0.1);
+  row.pipeline = 2;
+  row.gpus *= 2;
+  row.schedule = RowSchedule::one_f_one_b;
+  const double by_zero1 = ends(Bytes{1});
+  row.sharding = ShardingKind::zero2;  // between stages as zero1
+  EXPECT_NEAR(ends(Bytes{1}), by_zero1, 1e-6);
 }
 
 TEST(RowPlan, BucketsNeverTakeLongerBetweenNodes) {
@@ -237,6 +242,7 @@ TEST(RowPlan, BucketsNeverTakeLongerBetweenNodes) {
   }
 }
 
+// NCCL's blocks take a share of the GPU from what computes meanwhile: by hand, 0.2 of it.
 TEST(RowSlots, CollectivesSlowTheBlockBesideThemWhileTheyLast) {
   profile::Machine machine = selene();
   machine.gpu.collective_share = 0.2;
