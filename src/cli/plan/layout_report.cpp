@@ -95,6 +95,12 @@ BestPlans best_plans_of(const LayoutReport& report) {
   return best;
 }
 
+ApartRanks apart_in(const LayoutProblem& problem, const planner::Layout& layout) {
+  const planner::SiteSplit split = problem.placings[at(layout.placing)].split;
+  return {planner::sites_of_stages(problem, layout),
+          problem.is_spread(layout) && split == planner::SiteSplit::replicas};
+}
+
 ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
   const planner::Layout& layout = plan.layout;
   const LayoutProblem& problem = report.problem;
@@ -119,7 +125,8 @@ ordered_json plan_json(const LayoutReport& report, const LayoutPlan& plan) {
           {"days", null_or(cost.days)},
           {"dollars_per_hour", cost.dollars_per_hour},
           {"dollars", null_or(cost.dollars)},
-          {"rings", rings_json(planner::row_of(problem, layout), *problem.machine)},
+          {"rings", rings_json(planner::row_of(problem, layout), *problem.machine,
+                               apart_in(problem, layout))},
           {"memory_bytes", plan.memory.count()},
           {"fits", plan.memory <= problem.memory.value_or(problem.machine->memory)}};
 }
@@ -201,7 +208,7 @@ std::string layout_text(const LayoutReport& report, TableWidth width) {
         longhaul::to_text(plan.iteration),
         longhaul::to_text(plan.low),
         longhaul::to_text(plan.high),
-        rings_text(planner::row_of(problem, layout), *problem.machine),
+        rings_text(planner::row_of(problem, layout), *problem.machine, apart_in(problem, layout)),
         fmt::format("{:.2f}%", 100 * utilisation_of(problem, plan)),
         longhaul::to_text(plan.memory)};
     if (with_run) {

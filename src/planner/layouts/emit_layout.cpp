@@ -243,21 +243,12 @@ private:
                       std::max<double>(own, times_.microbatches));
   }
 
-  [[nodiscard]] int site_of_stage(int stage) const {
-    if (choice_.split == SiteSplit::replicas || choice_.sites.size() == 1)
-      return choice_.sites.front();
-    const std::vector<int> parts =
-        scenario::evenly(layout_.pipeline, static_cast<int>(choice_.sites.size()));
-    std::size_t site = 0;
-    for (int end = parts[0]; stage >= end; end += parts[++site]) continue;
-    return choice_.sites[site];
-  }
-
   [[nodiscard]] std::vector<StageRun> stage_runs() const {
     std::vector<StageRun> runs;
     const bool by_node = !all_leave_nodes();
+    const std::vector<int> sites = sites_of_stages(problem_, layout_);
     for (int stage = 0; stage < layout_.pipeline; ++stage) {
-      const int site = site_of_stage(stage);
+      const int site = sites[at(stage)];
       const bool begins = runs.empty() || runs.back().site != site ||
                           (by_node && border_leaves_node(row_, *problem_.machine, stage - 1));
       if (begins) runs.push_back({stage, stage, site, {}});

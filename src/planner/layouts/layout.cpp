@@ -61,6 +61,18 @@ std::vector<int> gpus_of_sites(const LayoutProblem& problem, const Layout& layou
   return gpus;
 }
 
+std::vector<int> sites_of_stages(const LayoutProblem& problem, const Layout& layout) {
+  const SiteChoice& choice = problem.placings[at(layout.placing)];
+  if (choice.split == SiteSplit::replicas || choice.sites.size() == 1)
+    return std::vector<int>(at(layout.pipeline), choice.sites.front());
+  std::vector<int> sites;
+  const std::vector<int> parts =
+      scenario::evenly(layout.pipeline, static_cast<int>(choice.sites.size()));
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    sites.insert(sites.end(), at(parts[i]), choice.sites[i]);
+  return sites;
+}
+
 double priced_gpus(const LayoutProblem& problem, const Layout& layout) {
   if (problem.has_one_price()) return static_cast<double>(layout.gpus());
   const std::vector<int> gpus = gpus_of_sites(problem, layout);

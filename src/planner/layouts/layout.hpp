@@ -107,6 +107,9 @@ struct LayoutProblem {
   }
 };
 
+/// The datacenter of each stage; with replicas in several the first of them.
+[[nodiscard]] std::vector<int> sites_of_stages(const LayoutProblem& problem, const Layout& layout);
+
 /// The training row of a layout.
 [[nodiscard]] profile::TrainingRow row_of(const LayoutProblem& problem, const Layout& layout);
 

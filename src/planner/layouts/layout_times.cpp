@@ -131,7 +131,7 @@ private:
 
   void add_borders() {
     times_.message = Bytes{std::llround(graph_.message_bytes)};
-    const std::vector<int> site = sites_of_stages();
+    const std::vector<int> site = sites_of_stages(problem_, layout_);
     for (int i = 0; i < layout_.pipeline; ++i) {
       const int next = (i + 1) % layout_.pipeline;
       const auto [low, high] = std::minmax(i, next);
@@ -150,18 +150,6 @@ private:
     }
     border.transfer = times_.message / border.rate;
     return border;
-  }
-
-  [[nodiscard]] std::vector<int> sites_of_stages() const {
-    const SiteChoice& choice = problem_.placings[at(layout_.placing)];
-    if (choice.split == SiteSplit::replicas || choice.sites.size() == 1)
-      return std::vector<int>(at(layout_.pipeline), choice.sites.front());
-    std::vector<int> sites;
-    const std::vector<int> parts =
-        scenario::evenly(layout_.pipeline, static_cast<int>(choice.sites.size()));
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      sites.insert(sites.end(), at(parts[i]), choice.sites[i]);
-    return sites;
   }
 
   /// Gradients over the sites: a ring of one member a site, after the sum inside each.

@@ -139,6 +139,30 @@ TEST_F(LayoutCommand, EmitsOrdersThatKnowTheLinks) {
   EXPECT_GT(seen["cross-ud"] + seen["cross-wave"], 0);
 }
 
+// (2, 2, 2) is one node's 8 GPUs, and leaves it where it lies in two datacenters.
+TEST_F(LayoutCommand, ShowsWhichRingsLeaveTheirDatacenter) {
+  scenario_ = directory_.write(
+      "far.toml",
+      "[model]\npreset = \"gpt-3.6b\"\n[parallel]\nglobal_batch = 16\n[[datacenter]]\n"
+      "name = \"west\"\n[[datacenter]]\nname = \"east\"\n[[link]]\n"
+      "between = [\"west\", \"east\"]\nlatency = \"20ms\"\nbandwidth = \"20Gbps\"\n");
+  const auto json =
+      longhaul_run({"plan",       scenario_, "--search",     "parallel", "--tensor",      "2",
+                    "--data",     "2",       "--pipeline",   "2",        "--micro-batch", "1",
+                    "--schedule", "1f1b",    "--recompute",  "none",     "--sharding",    "none",
+                    "--keep",     "all",     "--exhaustive", "--json"})
+          .json()["plans"];
+  ASSERT_EQ(json.size(), 4U);  // each datacenter, both by stages, both by replicas
+  for (const auto& plan : json) {
+    const auto &place = plan["placement"], &rings = plan["rings"];
+    const bool apart = place["datacenters"].size() > 1, by_stages = place["split"] == "stages";
+    EXPECT_EQ(rings["pipeline"]["leave_node"], apart && by_stages ? 1 : 0);
+    EXPECT_EQ(rings["data"]["leaves_node"], apart && !by_stages);
+    EXPECT_EQ(rings["data"]["share_node"], apart && !by_stages ? 2 : 1);
+    EXPECT_EQ(rings["tensor"]["leaves_node"], false);
+  }
+}
+
 TEST_F(LayoutCommand, PrintsATable) {
   const Outcome found = plan({});
   ASSERT_EQ(found.code, 0) << found.err;
