@@ -1,10 +1,11 @@
 """How a figure has its points run on ranks: options, the time they may take, and the sweep."""
 
+import shlex
 from pathlib import Path
 
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import command_of, is_finished, overrides_of, read_record, time_scale_of
-from longhaul.running import sweep, tools
+from longhaul.running import runs, sweep, tools
 
 ITERATIONS = 8
 START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
@@ -36,6 +37,32 @@ def add_arguments(parser, directory, minutes):
     parser.add_argument("--dry-run", action="store_true",
                         help="print what would be run and how long it takes, and run nothing")
     parser.set_defaults(default_results=directory)
+
+
+def add_once(parser, directory):
+    """The options of a figure whose few runs are each measured once."""
+    parser.add_argument("--measure", "--run", action="store_true",
+                        help="run it; what is finished is not run again")
+    parser.add_argument("--results", metavar="DIR",
+                        help=f"what --measure wrote, or where it goes (default: {directory})")
+    parser.set_defaults(usual_results=directory)
+
+
+def directory_of(options):
+    """Of such a figure: where its results are, or go."""
+    if not options.measure and not options.results:
+        raise Failure("nothing to draw (neither --results DIR nor --measure). "
+                      "Give the directory that --measure wrote, or --measure.")
+    return Path(options.results or options.usual_results)
+
+
+def run_once(command, target, directory):
+    """From the root, unless `target` holds a finished run. Said before."""
+    if is_finished(target):
+        return
+    words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
+    tools.say(shlex.join(words))
+    runs.run(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
 
 
 def results_of(options, points, name):

@@ -2,7 +2,6 @@
 prediction, and the best one with prefill in what stays idle."""
 
 import json
-import shlex
 import tomllib
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import Failure
-from longhaul.running import runs, tools
+from longhaul.running import measuring, tools
 
 FIGURE = Figure(
     "all-six",
@@ -26,10 +25,7 @@ PREDICTED, MEASURED, PREFILL = "#c2185b", "#0b5394", "#e69f00"
 
 
 def add_arguments(parser):
-    parser.add_argument("--measure", action="store_true",
-                        help="run it; what is finished is not run again")
-    parser.add_argument("--results", metavar="DIR",
-                        help=f"what --measure wrote, or where it goes (default: runs/{FIGURE.name})")
+    measuring.add_once(parser, f"runs/{FIGURE.name}")
     parser.add_argument("--scenario", default="three-sites", metavar="FILE",
                         help="stages placed, with [prefill] (default: %(default)s)")
     parser.add_argument("--search-moves", type=int, default=2000, metavar="N",
@@ -41,12 +37,9 @@ def add_arguments(parser):
 
 
 def draw(options):
-    directory = Path(options.results or f"runs/{FIGURE.name}")
+    directory = measuring.directory_of(options)
     if options.measure:
         measure(options, directory)
-    elif not options.results:
-        raise Failure("nothing to draw (neither --results DIR nor --measure). "
-                      "Give the directory that --measure wrote, or --measure.")
     table = table_of(directory)
     tools.say(verdict(table))
     return [Drawn(FIGURE.name, figure_of(table), table)]
@@ -67,26 +60,19 @@ def measure(options, directory):
                    "--trace", "off"]
         if plan["overlap"]:
             command += ["--overlap", plan["overlap"]]
-        run(command, directory / f"plan-{number}", directory)
+        measuring.run_once(command, directory / f"plan-{number}", directory)
     number = best_without_overlap(plans)
     sites = tomllib.loads((tools.ROOT / scenario).read_text())["datacenter"]
     serving = len(sites) + 1  # ranks: a service in each datacenter, and the controller
-    run([tools.binary("bench_prefill"), scenario, "--ranks-per-process", ranks + serving,
-         "--schedule", schedule_file(advice, number), "--requests",
-         tools.from_root(tools.ROOT / "benchmarks/requests/prompts.csv"), "--backlog", 64,
-         "--pairs", options.pairs], directory / "prefill", directory)
+    measuring.run_once([
+        tools.binary("bench_prefill"), scenario, "--ranks-per-process", ranks + serving,
+        "--schedule", schedule_file(advice, number), "--requests",
+        "benchmarks/requests/prompts.csv", "--backlog", 64, "--pairs", options.pairs],
+        directory / "prefill", directory)
 
 
 def schedule_file(advice, number):
     return tools.from_root(advice / f"plan-{number}.csv")
-
-
-def run(command, target, directory):
-    if records.is_finished(target):
-        return
-    words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
-    tools.say(shlex.join(words))
-    runs.run(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
 
 
 def plans_of(directory):

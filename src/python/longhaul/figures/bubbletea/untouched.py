@@ -1,17 +1,13 @@
 """Does prefill in the bubbles slow training down? Pairs of stretches with and without on ranks, by
 best-fit, and by the careless policy that gives way to no block (BubbleTea, section 6.5)."""
 
-import shlex
-from pathlib import Path
-
 import pandas as pd
 
 from longhaul import provenance, records
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
-from longhaul.errors import Failure
 from longhaul.papers import claims
-from longhaul.running import runs, tools
+from longhaul.running import measuring, tools
 
 FIGURE = Figure(
     "bubbletea-untouched",
@@ -26,10 +22,7 @@ POLICIES = {"best-fit": "#0b5394", "careless": "#c2185b"}
 
 
 def add_arguments(parser):
-    parser.add_argument("--measure", action="store_true",
-                        help="run it; what is finished is not run again")
-    parser.add_argument("--results", metavar="DIR",
-                        help=f"what --measure wrote, or where it goes (default: runs/{FIGURE.name})")
+    measuring.add_once(parser, f"runs/{FIGURE.name}")
     parser.add_argument("--scenario", default="bubbletea", metavar="FILE",
                         help="with [prefill] (default: %(default)s)")
     parser.add_argument("--schedule", default="gpipe", metavar="S", help="default: %(default)s")
@@ -40,12 +33,9 @@ def add_arguments(parser):
 
 
 def draw(options):
-    directory = Path(options.results or f"runs/{FIGURE.name}")
+    directory = measuring.directory_of(options)
     if options.measure:
         measure(options, directory)
-    elif not options.results:
-        raise Failure("nothing to draw (neither --results DIR nor --measure). "
-                      "Give the directory that --measure wrote, or --measure.")
     tables = [table_of(directory / policy, policy) for policy in POLICIES]
     table = pd.concat(tables, ignore_index=True)
     return [Drawn(FIGURE.name, figure_of(table), table, [verdict(table)])]
@@ -54,18 +44,12 @@ def draw(options):
 def measure(options, directory):
     scenario = tools.from_root(tools.scenario_file(options.scenario))
     for policy in POLICIES:
-        target = directory / policy
-        if records.is_finished(target):
-            continue
         pairs = options.pairs if policy == "best-fit" else max(4, options.pairs // 4)
-        command = [str(word) for word in (
-            tools.from_root(tools.binary("bench_prefill")), scenario, "--ranks-per-process",
-            options.ranks, "--schedule", options.schedule, "--policy", policy, "--requests",
-            "benchmarks/requests/prompts.csv", "--backlog", 512, "--pairs", pairs,
-            "--set", "parallel.gradient_sync=none", "--deadline", "60s")]
-        tools.say(shlex.join(command))
-        runs.run(["env", "-C", tools.ROOT, *command, "--out", tools.from_root(target)], target,
-                 directory)
+        measuring.run_once([
+            tools.binary("bench_prefill"), scenario, "--ranks-per-process", options.ranks,
+            "--schedule", options.schedule, "--policy", policy, "--requests",
+            "benchmarks/requests/prompts.csv", "--backlog", 512, "--pairs", pairs, "--set",
+            "parallel.gradient_sync=none", "--deadline", "60s"], directory / policy, directory)
 
 
 def table_of(run, policy):

@@ -1,7 +1,6 @@
 """Iterations under overlaps on ranks: measured beside predicted, and in which order."""
 
 import shlex
-from pathlib import Path
 
 import pandas as pd
 
@@ -10,7 +9,7 @@ from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure
 from longhaul.errors import Failure
 from longhaul.figures.centauri.cells import OVERLAPS
-from longhaul.running import runs, tools
+from longhaul.running import measuring, tools
 
 FIGURE = Figure(
     "overlap-measured",
@@ -22,10 +21,7 @@ GOAL_PERCENT = 3.0
 
 
 def add_arguments(parser):
-    parser.add_argument("--measure", action="store_true",
-                        help="run it; a run that is finished is not run again")
-    parser.add_argument("--results", metavar="DIR",
-                        help=f"what --measure wrote, or where it goes (default: runs/{FIGURE.name})")
+    measuring.add_once(parser, f"runs/{FIGURE.name}")
     parser.add_argument("--dry-run", action="store_true",
                         help="print what --measure would run, and run nothing")
     parser.add_argument("--scenario", default="centauri-fsdp", metavar="FILE",
@@ -43,24 +39,18 @@ def add_arguments(parser):
 
 
 def draw(options):
-    directory = Path(options.results or f"runs/{FIGURE.name}")
-    target = directory / "overlaps"
-    command = command_of(options, target)
     if options.dry_run:
-        tools.say(shlex.join(command))
+        tools.say(shlex.join(str(word) for word in command_of(options)))
         return []
-    if options.measure and not records.is_finished(target):
-        tools.say(shlex.join(command))
-        runs.run(["env", "-C", tools.ROOT, *command], target, directory)
-    elif not options.measure and not options.results:
-        raise Failure("nothing to draw (neither --results DIR nor --measure). "
-                      "Give the directory that --measure wrote, or --measure.")
-    table = rows_of(target)
+    directory = measuring.directory_of(options)
+    if options.measure:
+        measuring.run_once(command_of(options), directory / "overlaps", directory)
+    table = rows_of(directory / "overlaps")
     tools.say(verdict(table))
     return [Drawn(FIGURE.name, figure_of(table), table)]
 
 
-def command_of(options, target):
+def command_of(options):
     scenario = tools.scenario_file(options.scenario)
     overrides = [*options.set, f"run.time_scale={options.time_scale:g}"]
     command = [tools.from_root(tools.binary("bench_pipeline")), tools.from_root(scenario),
@@ -68,7 +58,7 @@ def command_of(options, target):
                "--schedule", options.schedule, "--overlap", options.overlaps,
                "--iterations", options.iterations, "--warmup", 1, "--trace", "off"]
     command += [word for override in overrides for word in ("--set", override)]
-    return [str(word) for word in (*command, "--out", tools.from_root(target))]
+    return command
 
 
 def rows_of(run):
