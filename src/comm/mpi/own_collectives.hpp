@@ -15,7 +15,9 @@ public:
   /// processes (Communicator::is_of_threads()).
   OwnCollectives(const Communicator& world, std::span<const Rank> members);
 
-  void barrier() const;
+  /// Ranks leave it closer together than Communicator::barrier(), which sleeps: this one looks all
+  /// the time, and tells `waiting` now and then how long it has.
+  void barrier(const OnWait& waiting) const;
   /// `exchange` as for Transport::collective(). Without `mine` it works in place: the result's
   /// memory has what the member brings, a share of a gather at the member's own place, and as much
   /// room as it brings.

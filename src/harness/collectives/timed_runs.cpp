@@ -40,12 +40,10 @@ public:
     TimedRuns runs;
     for (int iteration = -repetitions.warmup; iteration < repetitions.iterations; ++iteration) {
       if (member_ >= 0) prepare(iteration);
-      ranks_.world().barrier();  // which sees who does not come: MPI's own waits for ever
-      std::optional<comm::BlockingCall> guard;
-      if (own_) {
-        guard.emplace("the members of a collective", kLongestCall);
-        own_->barrier();
-      }
+      ranks_.world().barrier();
+      if (own_) own_->barrier([&](Duration waited) { ranks_.watchdog().check_wait(waited); });
+      std::optional<comm::BlockingCall> guard;  // MPI's own call waits for ever
+      if (own_) guard.emplace("the members of a collective", kLongestCall);
       Duration mine{};
       if (member_ >= 0) {
         const TimePoint begin = now();
