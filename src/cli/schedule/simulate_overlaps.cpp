@@ -110,10 +110,11 @@ std::vector<planner::OverlapResult> overlap_rows(
   for (const planner::ScheduleResult& made : schedules)
     for (const collective::Overlap* overlap : wanted) {
       const bool is_searched = overlap->is_searched();
+      planner::OverlapLimits of_row = is_searched ? limits : planner::OverlapLimits{};
+      of_row.orders_too = made.found.has_value();
       if (is_searched && !stop) stop.emplace();
       rows.push_back(planner::evaluate_overlap(
-                         *overlap, made.schedule, scenario, planner.search.arrangement,
-                         is_searched ? limits : planner::OverlapLimits{},
+                         *overlap, made.schedule, scenario, planner.search.arrangement, of_row,
                          watch_of(made.schedule.name, overlap->name, planner.solver.time_limit))
                          .or_throw());
     }

@@ -238,9 +238,11 @@ private:
       }
       for (const std::string& overlap : words_of(options_.overlap, ',')) {
         handed["overlap"] = overlap;
-        handed["searched"] = searched_overlap(
-            overlap, made.schedule, scenario.as_played(), planner_.search.arrangement,
-            {.of_real_layers = options_.compute.compute == "real"}, planner_.solver.time_limit);
+        handed["searched"] = searched_overlap(overlap, made.schedule, scenario.as_played(),
+                                              planner_.search.arrangement,
+                                              {.of_real_layers = options_.compute.compute == "real",
+                                               .orders_too = made.found.has_value()},
+                                              planner_.solver.time_limit);
         input["schedules"].push_back(handed);
       }
     }

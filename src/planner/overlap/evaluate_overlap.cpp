@@ -211,8 +211,10 @@ Result<IterationPlan> iteration_named(std::string_view name, const Scenario& sce
   const Result<ScheduleResult> schedule =
       try_make(parse_single_schedule_option(name.substr(0, plus)), scenario, options);
   if (!schedule) return schedule.refusal();
+  OverlapLimits own = limits;
+  own.orders_too = schedule->found.has_value();
   Result<DecidedIteration> made =
-      decided_iteration(overlap, schedule->schedule, scenario, arrangement, limits, watch);
+      decided_iteration(overlap, schedule->schedule, scenario, arrangement, own, watch);
   if (!made) return made.refusal();
   return std::move(made->plan);
 }

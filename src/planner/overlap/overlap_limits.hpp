@@ -27,6 +27,9 @@ struct OverlapLimits {
   /// What real layers compute: operators whole, a collective as one, or as the scatter and the
   /// gather of a sum over replicas. Baselines that cut operators are not held against it.
   bool of_real_layers = false;
+  /// `best` may change the order of blocks, too (joint_overlap()): of a schedule that a search
+  /// made, not of one that is given.
+  bool orders_too = false;
 
   [[nodiscard]] bool allows(OverlapIdea idea) const {
     return allowed[static_cast<std::size_t>(idea)];
@@ -38,7 +41,7 @@ struct OverlapLimits {
   }
   /// Then nothing is held against baselines: some idea is left out, or it runs alone.
   [[nodiscard]] bool any() const {
-    return !(*this == OverlapLimits{.of_real_layers = of_real_layers});
+    return !(*this == OverlapLimits{.of_real_layers = of_real_layers, .orders_too = orders_too});
   }
   friend bool operator==(const OverlapLimits&, const OverlapLimits&) = default;
 };

@@ -371,9 +371,9 @@ Result<FoundOverlap> centauri_overlap(const Schedule& schedule, const Scenario& 
 Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
                                       const Scenario& scenario, Arrangement arrangement,
                                       const OverlapLimits& limits, const SearchWatch& watch) {
-  const OverlapBudget budget{.limits = limits, .watch = watch};
-  const bool is_joint = schedule.name == "best" && limits == OverlapLimits{};
-  if (name == "best" && is_joint)
+  OverlapBudget budget{.limits = limits, .watch = watch};
+  budget.limits.orders_too = false;  // that is decided here
+  if (name == "best" && limits.orders_too && budget.limits == OverlapLimits{})
     return joint_overlap(orders_beside(schedule, scenario, arrangement), scenario, arrangement,
                          budget);
   if (name == "best") return best_overlap(schedule, scenario, arrangement, budget);

@@ -54,8 +54,8 @@ struct OverlapBudget {
                                                     Arrangement arrangement,
                                                     const OverlapBudget& budget = {});
 
-/// The one of collective::searched_overlaps() with that name; `best` of the schedule `best`
-/// searches orders of blocks too (joint_overlap()).
+/// The one of collective::searched_overlaps() with that name; `best` is joint_overlap() where the
+/// limits let it change orders and leave nothing else out.
 [[nodiscard]] Result<FoundOverlap> searched_overlap(std::string_view name, const Schedule& schedule,
                                                     const Scenario& scenario,
                                                     Arrangement arrangement,

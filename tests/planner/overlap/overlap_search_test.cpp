@@ -215,6 +215,23 @@ TEST(JointOverlap, IsNeverSlowerThanTheOrdersThatItStartsFrom) {
   }
 }
 
+/// Whatever its name: a file has the name of what it was written from.
+TEST(JointOverlap, IsOfSchedulesThatASearchMade) {
+  const Scenario scenario = pipelines().front();
+  Schedule given = schedule::generate("gpipe", scenario);
+  given.name = "best";
+  const auto found = [&](const OverlapLimits& limits) {
+    return searched_overlap("best", given, scenario, Arrangement::decoupled, limits, ended_at(2000))
+        .or_throw();
+  };
+  const FoundOverlap alone =
+      best_overlap(given, scenario, Arrangement::decoupled, {.watch = ended_at(2000)}).or_throw();
+  EXPECT_EQ(found({}).plan.schedule->rows, alone.plan.schedule->rows);
+  EXPECT_EQ(found({}).decided, alone.decided);
+  EXPECT_EQ(found({}).evaluated, alone.evaluated);
+  EXPECT_GT(found({.orders_too = true}).evaluated, alone.evaluated) << "other orders, too";
+}
+
 /// The same plan again from its number of iterations, as a trace of a search that was stopped.
 TEST(JointOverlap, EndsWhereItIsToldTo) {
   const Scenario scenario = pipelines().front();
