@@ -63,7 +63,7 @@ planner::Advice filled_advice(const planner::Advice& advice, const Scenario& sce
   for (AdvisedPlan plan : by_time(advice.all)) {
     plan.score = std::llround(a_ns * static_cast<double>(plan.makespan.count()));
     pool.add(plan);
-    pool.count();
+    pool.note_evaluated();
     if (!plan.overlap.empty()) continue;  // bubbles are those of whole blocks
     if (plan.ideas.any() && filled[plan.ideas.to_ulong()]++ >= kFilled) continue;
     const Earned earned = earned_in(plan, scenario, input);

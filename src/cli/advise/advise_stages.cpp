@@ -14,7 +14,7 @@
 namespace longhaul::cli {
 namespace {
 
-/// A placed scenario, and what placed it: values of --set, none where its file does.
+/// A placed scenario, and what makes it of its file: values of --set, the user's first.
 struct PlacedScenario {
   Scenario scenario;
   std::vector<std::string> set;
@@ -51,7 +51,7 @@ PlacedScenario placed_scenario_of(const Options& options) {
           scenario::load_scenario(file, options.overrides, scenario::Placing::optional);
       !fixed.placement.empty()) {
     refuse_leavers(options, fixed);
-    return {scenario_of(options), {}, ""};
+    return {scenario_of(options), options.overrides, ""};
   }
   const Scenario open = scenario::load_scenario(file, given, scenario::Placing::optional);
   const planner::GpuInventory inventory{open};
@@ -60,17 +60,15 @@ PlacedScenario placed_scenario_of(const Options& options) {
   planner::CellTimes cells{inventory, plan.model, plan.threads};
   const planner::SitePlan best = best_of(inventory, plan, cells);
   PlacedScenario placed;
-  placed.set = overrides_of(inventory, best.layout);
+  placed.set = given;
+  for (const std::string& each : overrides_of(inventory, best.layout)) placed.set.push_back(each);
   placed.placed = fmt::format(
       "{}, {} of {}: the most iterations a second of one pipeline each, by "
       "{} (longhaul plan --search exact)",
       planner::to_text(inventory, best.layout.placement),
       report::counted(best.layout.cells, "cell"),
       report::counted(best.layout.pipelines, "pipeline"), best.schedule);
-  std::vector<std::string> overrides = given;
-  overrides.insert(overrides.end(), placed.set.begin(), placed.set.end());
-  placed.scenario = scenario::load_scenario(file, overrides);
-  placed.set.insert(placed.set.begin(), given.begin() + std::ssize(options.overrides), given.end());
+  placed.scenario = scenario::load_scenario(file, placed.set);
   return placed;
 }
 
@@ -134,7 +132,6 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   advised.header = record_header(options, scenario);
   advised.head = fmt::format("{}: {}", scenario.name, report::counted(scenario.ranks(), "rank"));
   advised.placed = placed.placed;
-  advised.set = placed.set;
   return advised;
 }
 

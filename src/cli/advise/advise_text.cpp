@@ -191,9 +191,7 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
 std::string command_of(const Advised& advised, const Options& options) {
   const PlanFacts& facts = advised.facts.front();
   std::vector<std::string> words{"simulate", facts.scenario};
-  if (advised.scenarios.empty())
-    for (const auto* const set : {&options.overrides, &facts.set})
-      for (const std::string& each : *set) words.insert(words.end(), {"--set", each});
+  for (const std::string& each : facts.set) words.insert(words.end(), {"--set", each});
   words.insert(words.end(), {"--schedule", schedule_of(advised.advice.best(), 0, options)});
   if (!advised.advice.best().overlap.empty())
     words.insert(words.end(), {"--overlap", advised.advice.best().overlap});

@@ -24,7 +24,7 @@ struct TrainingTerms {
 /// What a plan says beside its schedule.
 struct PlanFacts {
   std::string scenario;            ///< that simulates it: file
-  std::vector<std::string> set{};  ///< values of --set that go with it
+  std::vector<std::string> set{};  ///< values of --set that go with it, the user's too
   std::string layout{};            ///< in words; empty: the scenario's
   nlohmann::ordered_json layout_json{};
   std::int64_t gpus = 0;
@@ -39,9 +39,8 @@ struct Advised {
   std::vector<PlanFacts> facts;          ///< of each plan
   std::vector<std::string> scenarios{};  ///< of each plan, as text to be written; none: a file's
   nlohmann::ordered_json header{};
-  std::string head{};              ///< "NAME: 8 ranks"
-  std::string placed{};            ///< in words; empty: the scenario's file does
-  std::vector<std::string> set{};  ///< of all plans
+  std::string head{};    ///< "NAME: 8 ranks"
+  std::string placed{};  ///< in words; empty: the scenario's file does
   planner::AdviceGoal goal = planner::AdviceGoal::time;
   std::optional<planner::Score> bound{};  ///< of all plans
   std::optional<std::int64_t> points{}, pruned{};

@@ -134,7 +134,9 @@ Options simulation_of(const ordered_json& advice, const ordered_json& best,
   if (!fs::exists(scenario))
     fail("its scenario {} is not here", best.at("scenario").get<std::string>());
   options.files = {scenario.string()};
-  const auto words = shell_words(advice.value("command_line", std::string{}));
+  // A layout's plan has a scenario of its own; the first answers had the user's --set there alone.
+  const bool is_own = at_or_null(best, "layout").is_object();
+  const auto words = shell_words(is_own ? "" : advice.value("command_line", std::string{}));
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--set" && i + 1 < words.size()) options.overrides.push_back(words[i + 1]);
     if (words[i].starts_with("--set=")) options.overrides.push_back(words[i].substr(6));

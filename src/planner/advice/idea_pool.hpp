@@ -12,7 +12,7 @@ class IdeaPool {
 public:
   void add(AdvisedPlan plan);
   /// Another plan was looked at.
-  void count() { ++evaluated_; }
+  void note_evaluated() { ++evaluated_; }
   void stop() { is_stopped_ = true; }
   [[nodiscard]] bool is_stopped() const { return is_stopped_; }
 

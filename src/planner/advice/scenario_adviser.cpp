@@ -43,7 +43,7 @@ Bound ScenarioAdviser::with_steps(Bound bound) const {
 void ScenarioAdviser::add_schedule(Schedule schedule, const IdeaSet& ideas, const Bound& bound) {
   if (schedule::first_violation(schedule, scenario_)) return;
   const Result<Duration> makespan = try_makespan(schedule, scenario_);
-  pool_.count();
+  pool_.note_evaluated();
   if (makespan)
     add({.schedule = std::move(schedule),
          .overlap = "",
@@ -77,7 +77,7 @@ void ScenarioAdviser::try_candidates(Duration time) {
   for (Candidate& each : candidates.fitting) {
     const schedule::Generator* const from = schedule::find_generator(each.schedule.name);
     const bool knows_links = from == nullptr || !schedule::is_static(from->knowledge);
-    pool_.count();
+    pool_.note_evaluated();
     if (schedule::first_violation(each.schedule, scenario_)) continue;
     add({.schedule = std::move(each.schedule),
          .overlap = "",
@@ -147,7 +147,7 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
   };
   const Result<OverlapResult> result =
       evaluate_overlap(overlap, schedule, scenario_, Arrangement::decoupled, {}, watch);
-  pool_.count();
+  pool_.note_evaluated();
   if (!result) {
     pool_.refuse(Idea::overlap, result.refusal().reason);
     return;

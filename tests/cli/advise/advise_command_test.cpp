@@ -47,7 +47,8 @@ protected:
 
 TEST_F(AdviseCommand, PlacesAndItsPlansSimulateToTheSameTimes) {
   const std::string out = dir_.path("advice");
-  const Outcome run = this->run({"--search-moves", "500", "--json", "--out", out});
+  const Outcome run = this->run(
+      {"--search-moves", "500", "--json", "--out", out, "--set", "parallel.microbatches=7"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = run.json();
   EXPECT_EQ(json["numbers"], "simulated");
@@ -163,7 +164,8 @@ protected:
 
 TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
   const std::string out = dir_.path("advice");
-  const Outcome run = this->run({"--json", "--out", out, "--tokens", "1e9"});
+  const Outcome run =
+      this->run({"--json", "--out", out, "--tokens", "1e9", "--set", "search.micro_batch=2"});
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = run.json();
   std::int64_t last = 0;
