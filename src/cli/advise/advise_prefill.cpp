@@ -54,7 +54,6 @@ PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
 
 planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
                               const PrefillInput& input) {
-  constexpr double kAssumedGpuHour = 2;  // $, as `prefill --objective value` has it
   const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
   const double a_ns = scenario.training_ranks() * gpu_hour / 3600;  // nanodollars of all GPUs
   planner::IdeaPool pool;

@@ -128,7 +128,6 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
 
 ScheduleValue schedule_value(const Scenario& scenario, const std::vector<FilledSchedule>& all,
                              double price) {
-  constexpr double kAssumedGpuHour = 2;  // $
   const auto given = prefill::gpu_hour_of(scenario);
   ScheduleValue value{
       .gpu_hour = given.value_or(kAssumedGpuHour), .is_assumed = !given, .per_second = {}};

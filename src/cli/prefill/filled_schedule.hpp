@@ -62,6 +62,9 @@ struct FilledSchedule {
     SimulatedBubbles bubbles, const Scenario& scenario, const PrefillInput& input,
     const std::function<void(const prefill::Decision&)>& take);
 
+/// $ of a GPU where the scenario gives no price.
+inline constexpr double kAssumedGpuHour = 2;
+
 /// --objective value: what a second of a schedule is worth, in $: iterations, each worth the GPUs
 /// of the fastest schedule for its time, and prompt tokens.
 struct ScheduleValue {
