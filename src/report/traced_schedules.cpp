@@ -4,6 +4,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/statistics/sample.hpp"
 #include "base/suggest.hpp"

@@ -3,7 +3,7 @@
 #include "base/program/option_values.hpp"
 #include "cli/advise/advised.hpp"
 #include "cli/plan/layout_plan.hpp"
-#include "report/record.hpp"
+#include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
 
 namespace longhaul::cli {

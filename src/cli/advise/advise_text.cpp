@@ -7,8 +7,8 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/advise/advised.hpp"
-#include "report/planning.hpp"
 #include "report/record.hpp"
+#include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
 
 namespace longhaul::cli {
