@@ -12,6 +12,7 @@
 #include "plan/link_model/weather.hpp"
 #include "plan/stream_values.hpp"
 #include "planner/collectives/grain.hpp"
+#include "planner/tune/stream_period.hpp"
 #include "report/tables.hpp"
 #include "sim/simulate.hpp"
 
@@ -67,14 +68,6 @@ private:
   std::vector<bool> always_;
   std::int64_t seen_ = 0, fresh_ = 0;
 };
-
-Duration first_block(const Plan& plan, const OpResults& results) {
-  Duration first = Duration::max();
-  for (const Lane& lane : plan.lanes)
-    if (lane.name == "compute" && lane.count > 0)
-      first = std::min(first, results.times[index(lane.first)].start);
-  return first;
-}
 
 /// A stream, and the controller that sees its telemetry.
 class AdaptingStream {
@@ -141,17 +134,13 @@ StreamReport steered_report(const Plan& plan, const Scenario& scenario, const pl
   const plan::Weather weather{plan, scenario};
   const plan::WeatherOfIteration at{weather.calm() ? nullptr : &weather, 0, {}};
   const auto take = [&](const sim::StreamedIteration& done) {
-    report.iteration_start.push_back(first_block(plan, done.results));
+    report.iteration_start.push_back(planner::first_block(plan, done.results));
     if (done.iteration >= iterations / 2 && done.iteration <= iterations - 3) fresh.add(done);
     return steering(done);
   };
   sim::simulate_steered_stream(plan, stream, take, at);
   fresh.tell(report);
-  if (iterations > 1) {
-    const int from = std::min(iterations / 2, iterations - 2);
-    report.period = (report.iteration_start.back() - report.iteration_start[to_size(from)]) /
-                    (iterations - 1 - from);
-  }
+  report.period = planner::period_of(report.iteration_start);
   return report;
 }
 

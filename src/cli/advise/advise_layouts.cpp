@@ -95,6 +95,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
     return longest_iteration(terms, tokens_of(problem), gpus);
   };
   layouts.searches = std::move(how);
+  layouts.searches.methods = methods_of(options, scenario);
   layouts.searches.longest = layouts.longest_on(1);
   planner::LayoutAdvice found = planner::advise_layouts(problem, space, layouts).or_throw();
   add_intervals_to(problem, found.layouts);
@@ -103,7 +104,9 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
     const AdvisedLayout& layout =
         found.layouts[static_cast<std::size_t>(advised.advice.plans[i].scenario)];
-    advised.facts.push_back(facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options));
+    advised.facts.push_back(
+        with_method(facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options),
+                    advised.advice.plans[i], layouts.searches.methods));
     advised.scenarios.push_back(layout.text);
   }
   advised.header = report::record_header(
@@ -115,6 +118,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   advised.head = fmt::format("{} on {}: global batch {}", problem.model.model,
                              problem.machine->name, problem.model.global_batch);
   advised.goal = layouts.goal;
+  advised.methods = layouts.searches.methods;
   advised.bound = found.bound;
   advised.points = found.points;
   advised.pruned = found.pruned;

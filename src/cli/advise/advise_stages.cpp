@@ -44,6 +44,15 @@ void refuse_leavers(const Options& options, const Scenario& scenario) {
         options.advise.without.front(), scenario.name);
 }
 
+/// Plans without a method sum what the scenario would exchange in parts.
+PlacedScenario with_sums(const std::string& file, PlacedScenario placed) {
+  if (placed.scenario.parallel.gradient_sync != GradientSync::compressed) return placed;
+  placed.set.push_back(
+      fmt::format("parallel.gradient_sync={}", to_string(GradientSync::all_reduce)));
+  placed.scenario = scenario::load_scenario(file, placed.set);
+  return placed;
+}
+
 PlacedScenario placed_scenario_of(const Options& options) {
   const std::string& file = options.files.front();
   const std::vector<std::string> given = overrides_with_leavers(options);
@@ -109,7 +118,7 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
         "Leave out parallel.stages, so that layouts are searched.",
         options.advise.objective, options.files.front());
   how.keeps_all = goal == planner::AdviceGoal::value;
-  const PlacedScenario placed = placed_scenario_of(options);
+  const PlacedScenario placed = with_sums(options.files.front(), placed_scenario_of(options));
   const Scenario& scenario = placed.scenario;
   PlanFacts facts;
   facts.scenario = options.files.front();
@@ -119,6 +128,7 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   facts.tokens_per_iteration = tokens_per_iteration_of(scenario);
   facts.dollars_per_hour = dollars_per_hour_of(scenario);
   how.longest = longest_iteration(terms, facts.tokens_per_iteration, facts.gpus);
+  how.methods = methods_of(options, scenario);
   std::optional<PrefillInput> prompts;
   if (goal == planner::AdviceGoal::value) prompts = prompts_of(options, scenario);
   Advised advised;
@@ -127,8 +137,9 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   if (prompts) advised.advice = filled_advice(advised.advice, scenario, *prompts);
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
-    advised.facts.push_back(facts);
+    advised.facts.push_back(with_method(facts, plan, how.methods));
   }
+  advised.methods = how.methods;
   advised.header = record_header(options, scenario);
   advised.head = fmt::format("{}: {}", scenario.name, report::counted(scenario.ranks(), "rank"));
   advised.placed = placed.placed;

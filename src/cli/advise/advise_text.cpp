@@ -34,7 +34,27 @@ struct PlanFigures {
   std::optional<Duration> low, high;
 };
 
-PlanFigures figures_of(const AdvisedPlan& plan, const PlanFacts& facts,
+/// Of a plan where methods were allowed.
+struct LossFigures {
+  std::string method;
+  planner::UpdatesToLoss updates;
+  double relative_updates = 1;  ///< of those by exact sums
+};
+
+LossFigures loss_figures_of(const AdvisedPlan& plan, const planner::TrainingMethods& methods) {
+  const planner::FamilyMember& member = plan.method ? methods.others[*plan.method] : methods.dense;
+  return {member.method, planner::updates_to(member, methods.loss),
+          *methods.updates(plan.method) / *methods.updates()};
+}
+
+/// Of so many updates, ns; nothing where the runs did not get there.
+std::optional<std::int64_t> time_of_updates(const std::optional<double>& updates,
+                                            const AdvisedPlan& plan) {
+  if (!updates) return std::nullopt;
+  return std::llround(*updates * static_cast<double>(plan.makespan.count()));
+}
+
+PlanFigures figures_of(const AdvisedPlan& plan, const Advised& advised, const PlanFacts& facts,
                        const TrainingTerms& terms) {
   PlanFigures figures;
   const double seconds = std::chrono::duration<double>(plan.makespan).count();
@@ -49,8 +69,10 @@ PlanFigures figures_of(const AdvisedPlan& plan, const PlanFacts& facts,
     figures.dollars_per_million_tokens =
         *facts.dollars_per_hour / kSecondsOfHour / *figures.tokens_per_second * 1e6;
   if (!terms.tokens) return figures;
-  figures.days =
-      std::ceil(*terms.tokens / *facts.tokens_per_iteration) * seconds / gets_on / kSecondsOfDay;
+  const double more =
+      advised.methods ? loss_figures_of(plan, *advised.methods).relative_updates : 1;
+  figures.days = std::ceil(*terms.tokens / *facts.tokens_per_iteration) * more * seconds / gets_on /
+                 kSecondsOfDay;
   if (facts.dollars_per_hour) figures.dollars = *figures.days * 24 * *facts.dollars_per_hour;
   return figures;
 }
@@ -67,11 +89,23 @@ std::string schedule_of(const AdvisedPlan& plan, std::size_t number, const Optio
              : (std::filesystem::path{options.out} / plan_file(number, "csv")).string();
 }
 
+ordered_json loss_json(const AdvisedPlan& plan, const Advised& advised) {
+  if (!advised.methods) return {};
+  const LossFigures figures = loss_figures_of(plan, *advised.methods);
+  const auto ns = [&](const std::optional<double>& updates) {
+    const std::optional<std::int64_t> time = time_of_updates(updates, plan);
+    return time ? ordered_json(*time) : ordered_json{};
+  };
+  return {{"target", advised.methods->loss},       {"method", figures.method},
+          {"updates", *figures.updates.median},    {"time_ns", ns(figures.updates.median)},
+          {"least_ns", ns(figures.updates.least)}, {"most_ns", ns(figures.updates.most)}};
+}
+
 ordered_json json_of(const Advised& advised, std::size_t number, const Options& options,
                      const TrainingTerms& terms) {
   const AdvisedPlan& plan = advised.advice.plans[number];
   const PlanFacts& facts = advised.facts[number];
-  const PlanFigures figures = figures_of(plan, facts, terms);
+  const PlanFigures figures = figures_of(plan, advised, facts, terms);
   ordered_json json{{"scenario", facts.scenario}, {"set", facts.set}};
   json["layout"] = facts.layout_json;
   json["schedule"] = schedule_of(plan, number, options);
@@ -92,6 +126,7 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   json["prefill_tokens"] = null_or(plan.prefill_tokens);
   json["memory_bytes"] = facts.memory.count();
   json["ideas"] = names_of(plan.ideas);
+  json["loss"] = loss_json(plan, advised);
   return json;
 }
 
@@ -136,6 +171,9 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
                                  {"memory", Align::right, 2}});
   const bool has_prompts = advised.goal == AdviceGoal::value;
   if (has_prompts) columns.insert(columns.end(), {{"prompt tokens"}, {"net"}});
+  if (advised.methods)
+    columns.insert(columns.end(),
+                   {{"method", Align::left}, {"updates"}, {"to the loss"}, {"most"}});
   if (terms.tokens) columns.insert(columns.end(), {{"days"}, {"$"}});
   Table table{columns};
   const auto number_text = [](const std::optional<double>& value, const char* format) {
@@ -144,7 +182,7 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
   for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
     const AdvisedPlan& plan = advised.advice.plans[i];
     const PlanFacts& facts = advised.facts[i];
-    const PlanFigures figures = figures_of(plan, facts, terms);
+    const PlanFigures figures = figures_of(plan, advised, facts, terms);
     std::vector<std::string> row{std::to_string(i + 1)};
     if (has_layouts) row.insert(row.end(), {facts.layout, std::to_string(facts.gpus)});
     row.insert(
@@ -158,6 +196,15 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
     if (has_prompts)
       row.insert(row.end(), {number_text(plan.prefill_tokens, "{:.0f}"),
                              score_text(plan.score, advised.goal)});
+    if (advised.methods) {
+      const LossFigures loss = loss_figures_of(plan, *advised.methods);
+      const auto time = [&](const std::optional<double>& updates) {
+        const std::optional<std::int64_t> ns = time_of_updates(updates, plan);
+        return ns ? to_text(Duration{*ns}) : std::string{"-"};
+      };
+      row.insert(row.end(), {loss.method, number_text(loss.updates.median, "{:g}"),
+                             time(loss.updates.median), time(loss.updates.most)});
+    }
     if (terms.tokens)
       row.insert(row.end(),
                  {number_text(figures.days, "{:.2f}"), number_text(figures.dollars, "{:.0f}")});
@@ -181,10 +228,11 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
     table.add_row(
         {planner::to_string(each.idea), share(each.alone), share(each.added), share(each.removed)});
   return fmt::format(
-      "\nWhat each idea brings over the best plan without any, {}; what is added sums up to the "
+      "\nWhat each idea brings over the best plan without any, {}{}; what is added sums up to the "
       "whole gain, {}:\n{}",
-      score_text(*advice.baseline, advised.goal), share(*advice.baseline - advice.best().score),
-      table.text(width));
+      score_text(*advice.baseline, advised.goal),
+      advised.methods ? fmt::format(" to a loss of {:g}", advised.methods->loss) : std::string{},
+      share(*advice.baseline - advice.best().score), table.text(width));
 }
 
 /// The command that simulates the best plan again.
@@ -242,9 +290,11 @@ std::string advice_text(const Advised& advised, const Options& options,
   for (const planner::UnusedIdea& each : advised.advice.unused)
     text += fmt::format("Not used: {} ({}).\n", planner::to_string(each.idea), each.reason);
   if (const std::optional<double> gap = whole_gap(advised))
-    text += fmt::format("No plan of these {} layouts is below {}: the best is at most {} above.\n",
-                        *advised.points, score_text(*advised.bound, advised.goal),
-                        report::percent_text(*gap) + "%");
+    text +=
+        fmt::format("No plan {}of these {} layouts is below {}: the best is at most {} above.\n",
+                    advised.methods ? "by exact sums " : "", *advised.points,
+                    score_text(*advised.bound, advised.goal), report::percent_text(*gap) + "%");
+  if (advised.methods) text += "Updates to the loss are those that runs of the curves took.\n";
   if (terms.failures.mtbf == Duration::zero() && terms.tokens)
     text += "Days and dollars are without failures (--mtbf).\n";
   if (advised.advice.is_stopped) text += "The search was ended before all was tried.\n";

@@ -42,7 +42,8 @@ struct Advised {
   std::string head{};    ///< "NAME: 8 ranks"
   std::string placed{};  ///< in words; empty: the scenario's file does
   planner::AdviceGoal goal = planner::AdviceGoal::time;
-  std::optional<planner::Score> bound{};  ///< of all plans
+  std::optional<planner::Score> bound{};              ///< of all plans
+  std::optional<planner::TrainingMethods> methods{};  ///< that were allowed
   std::optional<std::int64_t> points{}, pruned{};
 };
 
@@ -57,6 +58,14 @@ struct Advised {
                                             const PrefillInput& input);
 /// The prompts that these options name. Throws Error where one is missing.
 [[nodiscard]] PrefillInput prompts_of(const Options& options, const Scenario& scenario);
+/// Those of --allow, --curves and --target; nothing: exact sums alone. Throws Error where one is
+/// missing or has no effect.
+[[nodiscard]] std::optional<planner::TrainingMethods> methods_of(const Options& options,
+                                                                 const Scenario& scenario);
+/// With the values of --set by which the plan's scenario is trained by its method, should it have
+/// one.
+[[nodiscard]] PlanFacts with_method(PlanFacts facts, const planner::AdvisedPlan& plan,
+                                    const std::optional<planner::TrainingMethods>& methods);
 /// The scenario has no stages.
 [[nodiscard]] Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
                                          const TrainingTerms& terms);

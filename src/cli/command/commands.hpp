@@ -133,6 +133,7 @@ void add_tune_options(Arguments& command, TuneArguments& arguments);
 struct AdviseArguments {
   std::string budget, moves, threads;
   std::string objective, deadline, tokens, mtbf, checkpoint;
+  std::string allow;                 ///< with `curves` and `target` of TuneArguments
   std::vector<std::string> without;  ///< datacenters
 };
 

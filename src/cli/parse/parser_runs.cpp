@@ -14,6 +14,13 @@ void Parser::add_advise() {
                  "with --objective value: prompts, a trace as of `prefill`");
   command.option("--backlog", options_.prefill.backlog, "so many of them always wait");
   command.option("--prefill-price", options_.prefill.price, "$ of 10^6 prompt tokens");
+  command.option("--allow", options_.advise.allow,
+                 "what may change the result: exact (default): nothing; stale: also older weights; "
+                 "lossy: also compression and local steps");
+  command.option("--curves", options_.tune.curves,
+                 "with --allow stale or lossy: how methods learn, a table as of `tune --family`");
+  command.option("--target", options_.tune.target,
+                 "loss=X that plans are to reach soonest then (default: [train] target)");
   command.option("--tokens", options_.advise.tokens, "of the whole training: 270e9");
   command.option("--deadline", options_.advise.deadline,
                  "plans that take longer are none: 30d, 12h; needs --tokens");

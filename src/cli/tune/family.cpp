@@ -23,19 +23,6 @@ using nlohmann::ordered_json;
 
 constexpr int kFamilyIterations = 24;
 
-double target_loss(const TuneArguments& typed, const Scenario& scenario) {
-  if (!typed.target.empty()) {
-    const std::vector<std::string> words = longhaul::words_of(typed.target, '=');
-    if (words.size() != 2 || words[0] != "loss")
-      fail("--target {}: curves are of losses. Write --target loss=2.3.", typed.target);
-    return positive_number("--target", words[1]);
-  }
-  if (!scenario.train.target || scenario.train.target->kind != TargetKind::loss)
-    fail("{}: [train] target is no loss (until when do methods train?). Give --target loss=2.3.",
-         scenario.name);
-  return scenario.train.target->value;
-}
-
 /// Methods are named with or without what follows the first colon.
 std::vector<planner::FamilyMember> members_of(const TuneArguments& typed) {
   if (typed.curves.empty())
@@ -181,6 +168,19 @@ std::string family_text(const FamilySetting& setting,
 }
 
 }  // namespace
+
+double target_loss(const TuneArguments& typed, const Scenario& scenario) {
+  if (!typed.target.empty()) {
+    const std::vector<std::string> words = longhaul::words_of(typed.target, '=');
+    if (words.size() != 2 || words[0] != "loss")
+      fail("--target {}: curves are of losses. Write --target loss=2.3.", typed.target);
+    return positive_number("--target", words[1]);
+  }
+  if (!scenario.train.target || scenario.train.target->kind != TargetKind::loss)
+    fail("{}: [train] target is no loss (until when do methods train?). Give --target loss=2.3.",
+         scenario.name);
+  return scenario.train.target->value;
+}
 
 Answer tune_family(const Options& options, const std::vector<Bandwidth>& bandwidths) {
   const Scenario scenario = scenario_of(options);

@@ -5,11 +5,12 @@
 namespace longhaul::planner {
 
 Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
-  constexpr int kSteps = 4;
+  constexpr int kSteps = 5;
   IdeaPool pool;
   pool.refuse(Idea::layout, "the scenario says how the model is divided");
   pool.refuse(Idea::sites, "the scenario says where its stages are");
   pool.refuse(Idea::prefill, "it fills what stays idle, and an iteration takes as long");
+  pool.refuse(Idea::method, kWhyExact);
   const auto tell = [&](int done) {
     if (const AdvisedPlan* const best = pool.best(); best && options.after_step)
       options.after_step(done, kSteps, *best);
@@ -25,6 +26,8 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
   tell(3);
   adviser.try_overlaps(options.time);
   tell(4);
+  adviser.try_methods(options.time);
+  tell(5);
   if (pool.best() == nullptr)
     return refused("no plan is within the deadline ({} evaluated). Give more time.",
                    pool.advice().evaluated);

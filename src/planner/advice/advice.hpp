@@ -9,6 +9,7 @@
 
 #include "base/listed_enum.hpp"
 #include "base/result.hpp"
+#include "planner/advice/methods.hpp"
 #include "planner/bounds/bounds.hpp"
 #include "planner/search/best.hpp"
 #include "scenario/scenario.hpp"
@@ -20,14 +21,15 @@ namespace longhaul::planner {
 /// and sharding that no rule of thumb gives (vTrain), some datacenters instead of all (Atlas),
 /// orders of blocks that know of delays (CrossPipe), turns of a DP-cell's pipelines on the WAN
 /// (Atlas), communication partitioned and hidden beside operators (Centauri), prompts computed in
-/// what stays idle (BubbleTea).
+/// what stays idle (BubbleTea), gradients exchanged compressed, late or seldom (StellaTrain).
 #define LONGHAUL_IDEAS(X) \
   X(layout, "layout")     \
   X(sites, "sites")       \
   X(order, "order")       \
   X(turns, "turns")       \
   X(overlap, "overlap")   \
-  X(prefill, "prefill")
+  X(prefill, "prefill")   \
+  X(method, "method")
 LONGHAUL_LISTED_ENUM(Idea, LONGHAUL_IDEAS);
 
 using IdeaSet = std::bitset<kCountOf<Idea>>;
@@ -41,19 +43,22 @@ using IdeaSet = std::bitset<kCountOf<Idea>>;
   return (inner & ~outer).none();
 }
 
-/// What plans are compared by: ns of an iteration, or 10^-9 dollars of one.
+/// What plans are compared by: ns of an iteration, or 10^-9 dollars of one; where methods are
+/// allowed, of all updates until their loss.
 using Score = std::int64_t;
 
 /// One way to run the iteration: `simulate --schedule`, and `--overlap` where one is named.
 struct AdvisedPlan {
-  Schedule schedule;    ///< within budget and capacity
-  std::string overlap;  ///< empty: none
-  Duration makespan{};
+  Schedule schedule;                       ///< within budget and capacity
+  std::string overlap;                     ///< empty: none
+  Duration makespan{};                     ///< of an update, with a method
   IdeaSet ideas;                           ///< that it uses
   Bound bound{};                           ///< of its class; 0: none was computed
   int scenario = 0;                        ///< of several that were advised together: index
   Score score = 0;                         ///< less is better
   std::optional<double> prefill_tokens{};  ///< that an iteration computes, with Idea::prefill
+  std::optional<std::size_t> method{};     ///< of AdviceOptions::methods: index into `others`
+  Bytes message{};                         ///< of a set of a part, with a method
 };
 
 /// What an idea gains; below 0 never.
@@ -90,6 +95,7 @@ struct AdviceOptions {
   std::function<bool()> stopped;             ///< asked between plans: true ends the search
   std::optional<Duration> longest{};         ///< plans that take longer are none
   bool keeps_all = false;                    ///< also what is no better than others
+  std::optional<TrainingMethods> methods{};  ///< nothing: iterations have exact sums
   /// Told of the best so far when `done` of `all` steps are done.
   std::function<void(int done, int all, const AdvisedPlan& best)> after_step;
 };

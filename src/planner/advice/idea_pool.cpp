@@ -20,6 +20,7 @@ const char* why_no_gain(Idea idea) {
     case Idea::turns: return "no turns on the WAN are faster than sending for oneself";
     case Idea::overlap: return "no overlap of collectives is faster";
     case Idea::prefill: return "prompts earn nothing";
+    case Idea::method: return "no method reaches the loss sooner than exact sums";
   }
   return "";
 }

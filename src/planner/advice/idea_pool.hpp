@@ -7,6 +7,10 @@
 
 namespace longhaul::planner {
 
+/// Why there is no method where none is allowed.
+inline constexpr const char* kWhyExact =
+    "gradients are summed exactly in each iteration (--allow stale or lossy)";
+
 /// Plans of one or several scenarios by the ideas that they use, and what follows from them.
 class IdeaPool {
 public:

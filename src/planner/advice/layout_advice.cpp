@@ -60,6 +60,7 @@ public:
                                   [&](const SiteChoice& each) { return uses_all(each); }))
       pool_.refuse(Idea::sites, "no placing of the search uses all datacenters");
     pool_.refuse(Idea::prefill, "it fills what stays idle, and an iteration takes as long");
+    pool_.refuse(Idea::method, kWhyExact);
     pool_.refuse(Idea::turns,
                  "no layout that is worth it sends from several pipelines over the "
                  "WAN (stages in several datacenters, two replicas or more)");
@@ -79,7 +80,7 @@ public:
   [[nodiscard]] LayoutAdvice advice() {
     LayoutAdvice found;
     found.advice = pool_.advice();
-    if (bound_is_known_) found.bound = std::min(bound_, found.advice.best().score);
+    if (bound_is_known_) found.bound = whole_bound(found.advice);
     found.points = points_;
     found.pruned = pruned_;
     for (Tried& each : tried_) found.layouts.push_back(std::move(each.layout));
@@ -87,6 +88,15 @@ public:
   }
 
 private:
+  /// Of all plans by exact sums, as their scores are.
+  [[nodiscard]] std::optional<Score> whole_bound(const Advice& advice) const {
+    if (advice.best().method) return std::nullopt;  // it is none of the best
+    const double updates = options_.searches.methods ? *options_.searches.methods->updates() : 1;
+    const double bound = updates * static_cast<double>(bound_);
+    return bound < static_cast<double>(advice.best().score) ? std::llround(bound)
+                                                            : advice.best().score;
+  }
+
   struct Tried {
     AdvisedLayout layout;
     IdeaSet base;
@@ -270,6 +280,7 @@ private:
       ScenarioAdviser adviser = adviser_of(number);
       (void)adviser.search_orders(time);  // refused: nothing more of it
       adviser.try_overlaps(time);
+      adviser.try_methods(time);
       try_turns(number, time);
       tell();
     }

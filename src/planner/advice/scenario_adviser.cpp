@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -20,17 +21,31 @@ namespace {
 constexpr std::size_t kStartsOfSharing = 3;
 /// Iterations that a search of overlaps simulates where moves bound it.
 constexpr std::size_t kEvaluationsOfOverlap = 200;
+/// Of the plans of a set, those that are tried with each method.
+constexpr std::size_t kStartsOfMethods = 3;
+constexpr double kShareOfMethods = 0.2;
 constexpr double kShareOfOrders = 0.35, kShareOfTurns = 0.35;
 /// Of the time, that of one search of overlaps.
 constexpr double kShareOfOverlap = (1 - kShareOfOrders - kShareOfTurns) / 8;
 
+Score times(Score score, double updates) {
+  constexpr double kMost = 0x1p62;
+  return std::llround(std::min(kMost, static_cast<double>(score) * updates));
+}
+
 }  // namespace
 
 void ScenarioAdviser::add(AdvisedPlan plan) {
-  if (place_.longest && plan.makespan > *place_.longest) return;
+  double updates = 1, share = 1;  // of all that is trained, of that by exact sums
+  if (options_.methods) {
+    const TrainingMethods& methods = *options_.methods;
+    updates = *methods.updates(plan.method);
+    share = updates / *methods.updates();
+  }
+  if (place_.longest && scaled(plan.makespan, share) > *place_.longest) return;
   plan.scenario = place_.scenario;
   plan.ideas |= place_.base;
-  plan.score = place_.score(plan.makespan);
+  plan.score = times(place_.score(plan.makespan), updates);
   pool_.add(std::move(plan));
 }
 
@@ -159,6 +174,46 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
        .ideas = with | only(Idea::overlap),
        .bound = {result->bound.lower_bound, "any partition and order of its collectives",
                  result->bound.reason}});
+}
+
+void ScenarioAdviser::try_methods(Duration time) {
+  if (!options_.methods) return;
+  const TrainingMethods& methods = *options_.methods;
+  if (methods.others.empty())
+    return pool_.refuse(Idea::method, "no method of the curves changes as little as is allowed");
+  const TimePoint begin = now();
+  for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
+    for (const Schedule& each :
+         pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfMethods))
+      for (std::size_t method = 0; method < methods.others.size(); ++method) {
+        if (must_stop() || (!options_.moves && now() - begin > scaled(time, kShareOfMethods / 2)))
+          return;
+        add_with_method(method, each, of);
+      }
+  if (must_stop()) return;
+  // An order for what is left to wait for where an exchange takes no time.
+  const Result<SearchResult> found =
+      try_find_best(without_sums(scenario_), options_of_search(time, kShareOfMethods / 2));
+  if (!found || schedule::first_violation(found->schedule, scenario_)) return;
+  for (std::size_t method = 0; method < methods.others.size(); ++method)
+    add_with_method(method, found->schedule, only(Idea::order));
+}
+
+void ScenarioAdviser::add_with_method(std::size_t method, const Schedule& schedule,
+                                      const IdeaSet& with) {
+  const TrainingMethods& methods = *options_.methods;
+  if (!methods.updates(method)) return;
+  pool_.note_evaluated();
+  const Result<Scenario> own = scenario_with_method(schedule, scenario_, methods, method);
+  if (!own) return pool_.refuse(Idea::method, own.refusal().reason);
+  const Result<Duration> time = time_with_method(schedule, scenario_, *own, methods.others[method]);
+  if (!time) return pool_.refuse(Idea::method, time.refusal().reason);
+  add({.schedule = schedule,
+       .overlap = "",
+       .makespan = *time,
+       .ideas = with | only(Idea::method),
+       .method = method,
+       .message = *own->train.message});
 }
 
 }  // namespace longhaul::planner

@@ -5,7 +5,8 @@
 
 namespace longhaul::planner {
 
-/// The ideas that one scenario with its layout and places leaves open: order, turns and overlap.
+/// The ideas that one scenario with its layout and places leaves open: order, turns, overlap and
+/// method.
 class ScenarioAdviser {
 public:
   /// How its plans are told apart from other scenarios' in the pool, and how they are scored.
@@ -30,6 +31,8 @@ public:
   void try_turns(Duration time);
   /// Each overlap of the fastest of each set of ideas so far.
   void try_overlaps(Duration time);
+  /// Each method of the fastest orders so far, and of an order that is searched for it.
+  void try_methods(Duration time);
 
 private:
   /// A schedule as it is, where it fits.
@@ -37,6 +40,7 @@ private:
   void add(AdvisedPlan plan);
   /// Of a search, which leaves the optimizer's step out: it is at least the shortest one longer.
   [[nodiscard]] Bound with_steps(Bound bound) const;
+  void add_with_method(std::size_t method, const Schedule& schedule, const IdeaSet& with);
   void add_overlapped(const collective::Overlap& overlap, const Schedule& schedule,
                       const IdeaSet& with, Duration most);
   [[nodiscard]] bool must_stop();

@@ -234,5 +234,56 @@ TEST_F(AdviseLayouts, RefuseWhatTheyCannotDo) {
   EXPECT_THAT(said({"--objective", "speed"}), HasSubstr("--objective"));
 }
 
+const std::string kTrained = testing::in_checkout("benchmarks/scenarios/train-2dc.toml");
+const std::string kCurves = testing::in_checkout("benchmarks/scenarios/train-2dc-curves.csv");
+
+TEST_F(AdviseCommand, AllowsMethodsThatChangeTheResult) {
+  const Outcome run = longhaul_run({"advise", kTrained, "--search-moves", "50", "--allow", "lossy",
+                                    "--curves", kCurves, "--json"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = run.json();
+  const auto& best = json["plans"][0];
+  EXPECT_EQ(best["loss"]["method"], "diloco:20");
+  EXPECT_EQ(best["loss"]["updates"], 140);
+  EXPECT_EQ(best["loss"]["target"], 2.3);
+  EXPECT_EQ(best["ideas"], nlohmann::json::array({"method"}));
+  const std::int64_t iteration = best["iteration_ns"].get<std::int64_t>();
+  EXPECT_EQ(best["loss"]["time_ns"], 140 * iteration);
+  // tune plays the stream without a barrier between iterations.
+  const Outcome tuned =
+      longhaul_run({"tune", kTrained, "--family", "diloco", "--curves", kCurves, "--json"});
+  const double streamed = tuned.json()["settings"][0]["methods"][0]["time_ns"];
+  EXPECT_NEAR(140.0 * static_cast<double>(iteration), streamed, 0.005 * streamed);
+  // The bytes of an exchange are those of its runs.
+  std::vector<std::string> again{"simulate", kTrained,     "--json",        "--iterations",
+                                 "8",        "--schedule", best["schedule"]};
+  for (const auto& each : best["set"]) again.insert(again.end(), {"--set", each});
+  const Outcome simulated = longhaul_run(again);
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  const double one_way = simulated.json()["schedules"][0]["stream"]["wan_bytes"];
+  EXPECT_NEAR(2 * one_way, 1'056'456, 8000);
+  const Outcome text = longhaul_run(
+      {"advise", kTrained, "--search-moves", "50", "--allow", "lossy", "--curves", kCurves});
+  EXPECT_THAT(text.out, HasSubstr("to a loss of 2.3"));
+  EXPECT_THAT(text.out, HasSubstr("diloco:20"));
+}
+
+TEST_F(AdviseCommand, RefusesMethodsOfWhichNothingIsKnown) {
+  const auto error_of = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"advise", kTrained});
+    const Outcome run = longhaul_run(options);
+    EXPECT_EQ(run.code, 2);
+    return run.err;
+  };
+  EXPECT_THAT(error_of({"--allow", "lossy"}), HasSubstr("Give --curves"));
+  EXPECT_THAT(error_of({"--curves", kCurves}), HasSubstr("Give --allow lossy"));
+  EXPECT_THAT(error_of({"--allow", "lossi"}), HasSubstr("lossy"));
+  EXPECT_THAT(error_of({"--allow", "lossy", "--curves", kCurves, "--target", "loss=0.1"}),
+              HasSubstr("does not reach a loss of 0.1"));
+  EXPECT_THAT(error_of({"--allow", "lossy", "--curves", kCurves, "--objective", "value"}),
+              HasSubstr("Leave one out"));
+  EXPECT_THAT(error_of({"--allow", "lossy", "--curves", "none.csv"}), HasSubstr("none.csv"));
+}
+
 }  // namespace
 }  // namespace longhaul::test

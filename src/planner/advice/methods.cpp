@@ -1,0 +1,125 @@
+#include "planner/advice/methods.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/index.hpp"
+#include "planner/collectives/grain.hpp"
+#include "planner/search/makespan.hpp"
+#include "planner/tune/stream_period.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+constexpr int kStreamedIterations = 24;
+/// Of a set of a part, to see how many of it travel.
+constexpr Bytes kTriedMessage{1'000'000};
+
+/// Sets as the member exchanges them, of all numbers of a part where `message` says nothing.
+Scenario exchanging_scenario(Scenario scenario, const FamilyMember& member,
+                             std::optional<Bytes> message) {
+  scenario.parallel.gradient_sync = GradientSync::compressed;
+  Training& train = scenario.train;
+  train.compress.method = CompressMethod::none;
+  train.compress.exchange = member.exchange;
+  train.serve = member.serve;
+  train.staleness = member.staleness;
+  train.local_steps = 1;
+  train.adapt.every = 0;
+  train.message = message;
+  return scenario;
+}
+
+/// Between datacenters, all ways together; of everything.
+Result<double> bytes_over_wan(const Schedule& schedule, const Scenario& scenario) {
+  const Result<ReportedPlan> lowered =
+      try_lower_reported(schedule, scenario, Arrangement::decoupled);
+  if (!lowered) return lowered.refusal();
+  const Plan& plan = lowered->plan;
+  double bytes = 0;
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i)
+    if (plan.ops[i].kind == OpKind::send && plan.crosses_datacenters(OpId{i}))
+      bytes += static_cast<double>(plan.ops[i].size.count());
+  return bytes;
+}
+
+Duration longest_step(const Scenario& scenario) {
+  const std::vector<Duration>& steps = scenario.costs.optimizer;
+  return steps.empty() ? Duration::zero() : *std::ranges::max_element(steps);
+}
+
+}  // namespace
+
+TrainingChange change_of(const FamilyMember& member) {
+  const std::string_view name = std::string_view{member.method}.substr(0, member.method.find(':'));
+  if (name != to_string(CompressMethod::none) || member.local_steps > 1)
+    return TrainingChange::lossy;
+  return member.staleness > 0 ? TrainingChange::stale : TrainingChange::exact;
+}
+
+std::optional<double> TrainingMethods::updates(std::optional<std::size_t> other) const {
+  return updates_to(other ? others[*other] : dense, loss).median;
+}
+
+TrainingMethods allowed_methods(const std::vector<FamilyMember>& members, TrainingChange most,
+                                double loss) {
+  TrainingMethods methods;
+  methods.loss = loss;
+  const auto exact = std::ranges::find(members, TrainingChange::exact, change_of);
+  if (exact == members.end())
+    fail(
+        "the curves have no \"none\" without staleness and local steps (what others are held "
+        "against). Add its runs.");
+  methods.dense = *exact;
+  if (!methods.updates() || methods.dense.wan_bytes <= 0)
+    fail("the curve of \"{}\" does not reach a loss of {:g} (or sends nothing). Train longer.",
+         methods.dense.method, loss);
+  for (const FamilyMember& each : members)
+    if (change_of(each) != TrainingChange::exact && change_of(each) <= most)
+      methods.others.push_back(each);
+  return methods;
+}
+
+Scenario without_sums(Scenario scenario) {
+  scenario.parallel.gradient_sync = GradientSync::none;
+  return scenario;
+}
+
+Result<Scenario> scenario_with_method(const Schedule& schedule, const Scenario& scenario,
+                                      const TrainingMethods& methods, std::size_t method) {
+  const FamilyMember& member = methods.others[method];
+  const Result<double> blocks = bytes_over_wan(schedule, without_sums(scenario));
+  const Result<double> dense =
+      bytes_over_wan(schedule, exchanging_scenario(scenario, methods.dense, std::nullopt));
+  const Result<double> tried =
+      bytes_over_wan(schedule, exchanging_scenario(scenario, member, kTriedMessage));
+  for (const auto* each : {&blocks, &dense, &tried})
+    if (!*each) return each->refusal();
+  if (*dense <= *blocks || *tried <= *blocks)
+    return refused("no gradients travel between datacenters");
+  const double share =
+      (*dense - *blocks) * member.wan_bytes / methods.dense.wan_bytes / (*tried - *blocks);
+  const double message = share * static_cast<double>(kTriedMessage.count());
+  return exchanging_scenario(scenario, member,
+                             Bytes{std::max<std::int64_t>(1, std::llround(message))});
+}
+
+Result<Duration> time_with_method(const Schedule& schedule, const Scenario& scenario,
+                                  const Scenario& own, const FamilyMember& method) {
+  const Result<Duration> alone = try_makespan(schedule, without_sums(scenario));
+  if (!alone) return alone.refusal();
+  if (method.staleness > 0) {
+    const Result<ReportedPlan> plan = try_lower_reported(schedule, own, Arrangement::decoupled);
+    if (!plan) return plan.refusal();
+    const Duration period = stream_period(plan->plan, kStreamedIterations);
+    return std::max(*alone, period + longest_step(scenario));
+  }
+  const Result<Duration> exchanging = try_makespan(schedule, own);
+  if (!exchanging) return exchanging.refusal();
+  const std::int64_t steps = method.local_steps;
+  const Duration all = *alone * (steps - 1) + *exchanging + longest_step(scenario);
+  return Duration{(all.count() + steps / 2) / steps};
+}
+
+}  // namespace longhaul::planner

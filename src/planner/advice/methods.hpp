@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/listed_enum.hpp"
+#include "base/result.hpp"
+#include "planner/tune/family.hpp"
+#include "scenario/scenario.hpp"
+#include "schedule/schedule.hpp"
+
+namespace longhaul::planner {
+
+/// What a method of training together changes in the result: nothing; gradients are of older
+/// weights; gradients, or when they are exchanged, are others.
+#define LONGHAUL_TRAINING_CHANGES(X) X(exact, "exact") X(stale, "stale") X(lossy, "lossy")
+LONGHAUL_LISTED_ENUM(TrainingChange, LONGHAUL_TRAINING_CHANGES);
+[[nodiscard]] TrainingChange change_of(const FamilyMember& member);
+
+/// Methods that plans may train by beside `dense`, exact sums in each iteration.
+struct TrainingMethods {
+  double loss = 0;     ///< until which all train
+  FamilyMember dense;  ///< how plans without a method learn, and what they exchange
+  std::vector<FamilyMember> others;
+
+  /// Updates until the loss, in the median of runs, of `others`; without an index, of `dense`.
+  [[nodiscard]] std::optional<double> updates(std::optional<std::size_t> other = {}) const;
+};
+
+/// The members that change no more than `most`. Throws Error where none is `none`, exact, and
+/// reaches the loss: there is nothing to hold others against.
+[[nodiscard]] TrainingMethods allowed_methods(const std::vector<FamilyMember>& members,
+                                              TrainingChange most, double loss);
+
+/// The scenario without sums of gradients.
+[[nodiscard]] Scenario without_sums(Scenario scenario);
+
+/// The scenario as a schedule trains in it by a method: parts of gradients beside blocks, of the
+/// bytes that are as much less over the WAN as on the curves. Local steps are not in it.
+[[nodiscard]] Result<Scenario> scenario_with_method(const Schedule& schedule,
+                                                    const Scenario& scenario,
+                                                    const TrainingMethods& methods,
+                                                    std::size_t method);
+
+/// Time of an update: of an iteration from a barrier to the next one, the last update and the
+/// longest optimizer's step in it. Staleness hides an exchange under later iterations at best,
+/// never blocks under blocks of the next. With local steps the mean of one iteration with an
+/// exchange and the others without. `own`: scenario_with_method().
+[[nodiscard]] Result<Duration> time_with_method(const Schedule& schedule, const Scenario& scenario,
+                                                const Scenario& own, const FamilyMember& method);
+
+}  // namespace longhaul::planner

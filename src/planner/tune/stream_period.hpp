@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "plan/plan.hpp"
+#include "sim/simulate.hpp"
+
+namespace longhaul::planner {
+
+/// When the first block of an iteration begins, of all ranks.
+[[nodiscard]] Duration first_block(const Plan& plan, const OpResults& results);
+
+/// Mean time between the starts of iterations in the second half of a stream; nullopt: of one.
+[[nodiscard]] std::optional<Duration> period_of(std::span<const Duration> iteration_starts);
+
+/// Of so many iterations, at least two, without a barrier between them, in calm weather.
+[[nodiscard]] Duration stream_period(const Plan& plan, int iterations);
+
+}  // namespace longhaul::planner

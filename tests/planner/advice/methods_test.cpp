@@ -1,0 +1,175 @@
+#include "planner/advice/methods.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "planner/advice/advice.hpp"
+#include "planner/make_schedule.hpp"
+#include "planner/search/makespan.hpp"
+#include "scenario/reader/load.hpp"
+#include "support/shipped.hpp"
+
+namespace longhaul::planner {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+// Blocks of 30 ms in all, a million numbers: 4 MB of f32 at 1 MB a second, 5 ms away.
+constexpr const char* kThinLink = R"([scenario]
+name = "thin"
+[parallel]
+stages = 1
+replicas = 2
+microbatches = 1
+gradient_sync = "all-reduce"
+[costs]
+forward = "10ms"
+dgrad = "10ms"
+wgrad = "10ms"
+weights = "4MB"
+[[datacenter]]
+name = "west"
+replicas = [0]
+[[datacenter]]
+name = "east"
+replicas = [1]
+[[link]]
+between = ["west", "east"]
+latency = "5ms"
+bandwidth = "8Mbps"
+)";
+
+/// Its runs reach a loss of 1 after so many updates.
+FamilyMember member_of(const std::string& method, double wan_bytes, int updates, int staleness = 0,
+                       int local_steps = 1) {
+  return {.method = method,
+          .exchange = SetExchange::sites,
+          .serve = Serve::deadline,
+          .staleness = staleness,
+          .local_steps = local_steps,
+          .wan_bytes = wan_bytes,
+          .curves = {{1, {{updates, 1.0}}}, {2, {{updates, 1.0}}}}};
+}
+
+TrainingMethods methods_of_thin_link() {
+  return allowed_methods(
+      {member_of("none", 1000, 100), member_of("int8", 250, 110),
+       member_of("diloco:10", 250, 150, 0, 10), member_of("stella:16", 250, 120, 1)},
+      TrainingChange::lossy, 1);
+}
+
+Duration time_of_method(std::size_t method) {
+  const Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
+  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
+  const TrainingMethods methods = methods_of_thin_link();
+  const Scenario own = scenario_with_method(schedule, scenario, methods, method).or_throw();
+  EXPECT_EQ(own.train.message, Bytes{1'000'000}) << "a quarter of 4 MB";
+  return time_with_method(schedule, scenario, own, methods.others[method]).or_throw();
+}
+
+TEST(Methods, TakeTheTimeOfTheirBytes) {
+  EXPECT_EQ(time_of_method(0), milliseconds{30 + 1000 + 5});
+  EXPECT_EQ(time_of_method(1), Duration{milliseconds{9 * 30 + 1035}} / 10);
+  // The exchange of an iteration goes on beside the next one, which is no help to a link that is
+  // never idle.
+  EXPECT_EQ(time_of_method(2), milliseconds{1000});
+}
+
+TEST(Methods, ThatAreLateHideAnExchangeButNoBlocks) {
+  Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
+  for (Link& link : scenario.links) link.bandwidth = Bandwidth{1e12};
+  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
+  const TrainingMethods methods = methods_of_thin_link();
+  const Scenario own = scenario_with_method(schedule, scenario, methods, 2).or_throw();
+  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[2]).or_throw(),
+            milliseconds{30});
+}
+
+TEST(Methods, CountTheOptimizersLongestStep) {
+  Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
+  scenario.costs.optimizer = {milliseconds{7}};
+  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
+  const TrainingMethods methods = methods_of_thin_link();
+  const Scenario own = scenario_with_method(schedule, scenario, methods, 0).or_throw();
+  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[0]).or_throw(),
+            milliseconds{1035 + 7});
+}
+
+TEST(Methods, AreAllowedByWhatTheyChange) {
+  const std::vector<FamilyMember> members{
+      member_of("none", 1000, 100), member_of("none:lr=1", 1000, 100, 2),
+      member_of("none:x", 1000, 100, 0, 5), member_of("int8", 250, 100)};
+  EXPECT_EQ(change_of(members[0]), TrainingChange::exact);
+  EXPECT_EQ(change_of(members[1]), TrainingChange::stale);
+  EXPECT_EQ(change_of(members[2]), TrainingChange::lossy);
+  EXPECT_EQ(change_of(members[3]), TrainingChange::lossy);
+  const TrainingMethods stale = allowed_methods(members, TrainingChange::stale, 1);
+  ASSERT_EQ(stale.others.size(), 1U);
+  EXPECT_EQ(stale.others[0].staleness, 2);
+  EXPECT_EQ(allowed_methods(members, TrainingChange::lossy, 1).others.size(), 3U);
+  const auto refusal = [](const std::vector<FamilyMember>& of, double loss) -> std::string {
+    try {
+      (void)allowed_methods(of, TrainingChange::lossy, loss);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal({member_of("int8", 250, 100)}, 1), HasSubstr("no \"none\""));
+  EXPECT_THAT(refusal(members, 0.5), HasSubstr("does not reach a loss of 0.5"));
+}
+
+TEST(Methods, NeedGradientsBetweenDatacenters) {
+  const Scenario scenario =
+      scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/three-sites.toml"));
+  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
+  const Result<Scenario> own = scenario_with_method(schedule, scenario, methods_of_thin_link(), 0);
+  ASSERT_FALSE(own);
+  EXPECT_THAT(own.refusal().reason, HasSubstr("no gradients travel between datacenters"));
+}
+
+/// By updates until the loss: parts add up, and nothing is worse than plans without methods.
+void expect_no_worse_with_methods(const Scenario& scenario) {
+  AdviceOptions options;
+  options.moves = 100;
+  options.threads = 1;
+  const Advice exact = advise(scenario, options).or_throw();
+  options.methods = methods_of_thin_link();
+  const Advice lossy = advise(scenario, options).or_throw();
+  EXPECT_LE(lossy.best().score, exact.best().score * 100);
+  ASSERT_TRUE(lossy.baseline);
+  EXPECT_EQ(*lossy.baseline, *exact.baseline * 100);
+  Score gained = 0;
+  for (const IdeaValue& each : lossy.waterfall) gained += each.added;
+  EXPECT_EQ(gained, *lossy.baseline - lossy.best().score);
+  for (const AdvisedPlan& plan : lossy.plans) {
+    EXPECT_EQ(has(plan.ideas, Idea::method), plan.method.has_value());
+    const double updates = *options.methods->updates(plan.method);
+    EXPECT_EQ(plan.score, std::llround(updates * static_cast<double>(plan.makespan.count())));
+  }
+}
+
+TEST(Methods, AreAnIdeaAmongOthers) {
+  const auto dp_2dc = [](const std::string& bandwidth) {
+    const std::vector<std::string> set{"parallel.microbatches=4", "link.bandwidth=" + bandwidth};
+    return scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/dp-2dc.toml"), set);
+  };
+  for (const char* bandwidth : {"1Gbps", "200Gbps"}) {
+    SCOPED_TRACE(bandwidth);
+    expect_no_worse_with_methods(dp_2dc(bandwidth));
+  }
+  AdviceOptions options;
+  options.moves = 100;
+  options.threads = 1;
+  options.methods = methods_of_thin_link();
+  const Advice thin = advise(dp_2dc("1Gbps"), options).or_throw();
+  ASSERT_TRUE(thin.best().method) << "a link on which sums take a minute";
+  EXPECT_EQ(*thin.best().method, 1U) << "ten local steps";
+  const Advice thick = advise(dp_2dc("100Tbps"), options).or_throw();
+  EXPECT_FALSE(thick.best().method) << "more updates for nothing";
+}
+
+}  // namespace
+}  // namespace longhaul::planner
