@@ -88,24 +88,29 @@ def verdict(table):
 
 def figure_of(table):
     plt = style.apply()
-    figure, axes = plt.subplots(figsize=(7.6, 2.9))
-    for place, (policy, colour) in enumerate(POLICIES.items()):
-        rows = table[table["policy"] == policy]
-        first = rows.iloc[0]
-        axes.plot(rows["ratio"], [place] * len(rows), "o", color=colour, alpha=0.5, markersize=6)
-        if pd.notna(first["low"]):
-            axes.hlines(place - 0.22, first["low"], first["high"], color="black", linewidth=1.6)
-        axes.plot(first["ratio_of_medians"], place - 0.22, "|", color="black", markersize=14,
-                  markeredgewidth=2)
-        axes.annotate(f"{first['ratio_of_medians']:.4f}", (first["ratio_of_medians"], place - 0.22),
-                      xytext=(0, 9), textcoords="offset points", ha="center", fontsize=8)
-    axes.axvline(1, color="#888888", linewidth=0.8)
-    axes.set_yticks(range(len(POLICIES)), POLICIES)
-    axes.set_ylim(-0.6, len(POLICIES) - 0.5)
-    axes.set_xlabel("time of a stretch with prefill / without (points: pairs; lines: ratio of medians, "
-                    "95% interval)")
-    axes.set_title("Training beside prefill on ranks", loc="left", fontweight="bold")
-    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
+    figure, every_axes = plt.subplots(len(POLICIES), figsize=(7.6, 3.4))
+    for axes, (policy, colour) in zip(every_axes, POLICIES.items()):
+        draw_policy(axes, table[table["policy"] == policy], policy, colour)
+    every_axes[0].set_title("Training beside prefill on ranks: each policy at a scale of its own", loc="left",
+                            fontweight="bold")
+    every_axes[-1].set_xlabel("time of a stretch with prefill / without (points: pairs; line: ratio of medians, "
+                              "95% interval)")
     figure.tight_layout()
     return figure
+
+
+def draw_policy(axes, rows, policy, colour):
+    first = rows.iloc[0]
+    middle = first["ratio_of_medians"]
+    axes.plot(rows["ratio"], [0] * len(rows), "o", color=colour, alpha=0.5, markersize=6)
+    if pd.notna(first["low"]):
+        axes.hlines(-0.5, first["low"], first["high"], color="black", linewidth=1.6)
+    axes.plot(middle, -0.5, "|", color="black", markersize=12, markeredgewidth=2)
+    axes.annotate(f"{middle:.4f}", (middle, -0.5), xytext=(0, -8), textcoords="offset points", ha="center",
+                  va="top", fontsize=8)
+    axes.axvline(1, color="#888888", linewidth=0.8)
+    axes.set_yticks([0], [policy])
+    axes.set_ylim(-1.3, 0.6)
+    axes.ticklabel_format(axis="x", useOffset=False)
+    axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
