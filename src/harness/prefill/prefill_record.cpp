@@ -307,6 +307,10 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["scenario"] = planned.scenario.name;
   record["scenario_text"] = planned.scenario.text;
   record["time_scale"] = planned.time_scale;
+  record["compute"] = "timed";
+  record["network"] = "emulated";
+  record["lateness_credit_ns"] = settings.engine.credit.count();
+  record["payload_bytes"] = settings.engine.payload.count();
   record["ranks"] = planned.scenario.ranks();
   record["training_ranks"] = planned.scenario.training_ranks();
   record["controller"] = to_string(settings.controller);
