@@ -26,10 +26,10 @@ def add_arguments(parser):
                         help="print what --measure would run, and run nothing")
     parser.add_argument("--scenario", default="centauri-fsdp", metavar="FILE",
                         help="default: benchmarks/scenarios/centauri-fsdp.toml")
-    parser.add_argument("--overlaps", default="serial,zero3,fsdp2,centauri,best", metavar="LIST",
+    parser.add_argument("--overlaps", default="serial,zero3,fsdp2,centauri", metavar="LIST",
                         help="default: %(default)s")
     parser.add_argument("--schedule", default="gpipe", metavar="S", help="default: %(default)s")
-    parser.add_argument("--iterations", type=int, default=5, metavar="N",
+    parser.add_argument("--iterations", type=int, default=8, metavar="N",
                         help="of each overlap (default: %(default)s)")
     parser.add_argument("--time-scale", type=float, default=10, metavar="X",
                         help="how many times as long as predicted they take, for a machine with "
