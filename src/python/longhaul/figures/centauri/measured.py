@@ -75,7 +75,7 @@ def rows_of(run):
              "predicted_ms": entry["predicted_ns"] / 1e6,
              "measured_ms": entry["measured_median_ns"] / 1e6,
              "difference_percent": entry["difference_percent"], "check": entry["check"],
-             "n": entry["n"]}, facts))
+             "n": entry["n"], "time_scale": record["time_scale"]}, facts))
     return pd.DataFrame(rows)
 
 
@@ -109,6 +109,7 @@ def figure_of(table):
     axes.margins(y=0.15)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    axes.set_title("Predicted (hatched) and measured", loc="left", fontweight="bold")
+    axes.set_title(f"Iterations {table['time_scale'].iloc[0]:g} times as long, predicted (hatched) and measured",
+                   loc="left", fontweight="bold")
     figure.tight_layout()
     return figure
