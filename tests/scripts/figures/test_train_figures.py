@@ -12,7 +12,7 @@ import pandas as pd
 from longhaul import provenance
 from longhaul.commands import figure
 from longhaul.errors import guarded
-from longhaul.figures.runs import train_blocks, train_methods
+from longhaul.figures.runs import train_blocks, train_foretold, train_methods
 from longhaul.figures.stella import fig12, fig13
 
 UPDATES = {"none": 100, "stella": 300, "diloco:20": 200, "diloco:outer=1:steps=10": 200,
@@ -147,6 +147,16 @@ class TrainFigures(unittest.TestCase):
         self.assertEqual(found["stella-threshold-gain"], "holds here")
         self.assertEqual(found["stella-blocks-learn"], "does not hold")
         self.assertEqual(found["stella-random-learns"], "does not hold")
+
+    def test_a_pick_is_held_against_the_best_that_was_measured(self):
+        def row(method, measured, least, most, picked):
+            return {"method": method, "measured_s": measured, "foretold_least_s": least,
+                    "foretold_most_s": most, "is_picked": picked}
+        table = pd.DataFrame([row("int8", 12.0, 10.0, 13.0, True), row("none", 10.0, 11.0, 13.0, False),
+                              row("stella", None, None, None, False)])
+        said = train_foretold.verdict(table)
+        self.assertIn("int8 was picked and took 12.0 s, none was best with 10.0 s: a regret of 20.0%", said)
+        self.assertIn("1 of 3 times", said)
 
     def verdicts(self, name):
         table = pd.read_csv(self.directory / "drawn" / f"{name}-verdicts.csv")

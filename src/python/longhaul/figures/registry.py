@@ -96,6 +96,7 @@ LISTED = (
     "stella.fig12",
     "stella.fig13",
     "runs.train_methods",
+    "runs.train_foretold",
     "runs.train_blocks",
     "runs.train_ddp",
     "stella.train_pipeline",
