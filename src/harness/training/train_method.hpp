@@ -26,10 +26,7 @@ struct TrainMethod {
     return rival ? training::keeps_checkpoints(rival->rival) : !chooses_for_parts;
   }
   /// Does the second implementation know it (training/replay/)?
-  [[nodiscard]] bool has_replay() const {
-    if (activations) return false;  // one rank has no messages between stages
-    return rival ? training::has_replay(rival->rival) : !chooses_for_parts;
-  }
+  [[nodiscard]] bool has_replay() const { return !activations; }  // it has no stages
   /// Can links change a bit of what is learned? Not where every F waits for the update before it,
   /// and no one adapts to them.
   [[nodiscard]] bool depends_on_links() const {

@@ -92,6 +92,8 @@ public:
   /// nullptr without [train.adapt].
   [[nodiscard]] const TrainControl* control() const { return control_.get(); }
   [[nodiscard]] const SampleOrder& samples() const { return samples_; }
+  /// Espresso's choice for each part; empty of others.
+  [[nodiscard]] const std::vector<CompressMethod>& methods_of_parts() const { return of_parts_; }
   /// Numbers that are predicted in an iteration.
   [[nodiscard]] double targets(int iteration = 0) const;
 

@@ -80,9 +80,12 @@ std::vector<float> residual_of(const TrainRank& rank) {
   return all;
 }
 
-/// Sites sum P and Q as they sum dense sets; local steps are of a replica's own microbatches.
+/// Sites sum P, Q and outer gradients as they sum dense sets; local steps are of a replica's own
+/// microbatches.
 void add_rival(const training::RivalSettings& rival, training::ReplayInput& input) {
   input.rank = rival.rank;
+  if (const auto own = from_string<training::ReplayedRival>(to_string(rival.rival)))
+    input.rival = {*own, rival.keep, rival.momentum, rival.decay, rival.warm_up};
   if (!training::steps_locally(rival.rival)) return;
   training::ReplayLocalSteps& local = input.local.emplace();
   local.outer_rate = rival.outer_rate;
@@ -91,6 +94,9 @@ void add_rival(const training::RivalSettings& rival, training::ReplayInput& inpu
   local.overlap = rival.overlap;
   local.mixing = rival.mixing;
   local.rounds = rival.bits == training::kFourBits;
+  if (rival.rival != training::Rival::sparseloco) return;
+  local.keep = rival.keep;
+  local.decay = rival.decay;
 }
 
 training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& request,
@@ -110,6 +116,7 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
     for (const planner::Adaptation& made : curve.adaptation->decisions)
       input.changes.push_back({made.iteration, made.setting.batch,
                                1 - made.setting.compression_rate, rank.targets(made.iteration)});
+  input.methods = rank.methods_of_parts();
   if (request.method->rival) add_rival(*request.method->rival, input);
   if (!curve.versions.empty())
     input.version = [&curve](int iteration, ReplicaId replica, int part) {

@@ -32,6 +32,7 @@ public:
 
   std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
     compress::require_finite(gradient);
+    if (place_.accounts) add_up(seen_, gradient);
     return settings_.bits == kFourBits
                ? compress::encode_four_bits(gradient)
                : compress::encode_dense(gradient, compress::DenseFormat::f32);
@@ -44,6 +45,7 @@ public:
   void merge(int /*iteration*/, std::span<const SetPayload> sets) override {
     mean_ = settings_.bits == kFourBits ? sum_of_four_bits(sets, place_.numbers)
                                         : sum_of_dense(sets, place_.numbers);
+    if (place_.accounts) add_up(merged_, mean_);
     for (float& number : mean_) number /= static_cast<float>(place_.replicas);
   }
   void step(int /*iteration*/, std::span<float> weights) override {
@@ -60,20 +62,30 @@ public:
   /// The anchor is the weights.
   void save(StateWriter& to) const override {
     to.put_all<float>(outer_ ? outer_->momenta() : loaded_momenta_);
+    to.put_all<double>(seen_);
+    to.put_all<double>(merged_);
   }
-  void load(StateReader& from) override { loaded_momenta_ = from.take_all<float>(); }
+  void load(StateReader& from) override {
+    loaded_momenta_ = from.take_all<float>();
+    seen_ = from.take_all<double>();
+    merged_ = from.take_all<double>();
+  }
   std::size_t largest_set() const override {
     return compress::kPayloadHeader + 4 * static_cast<std::size_t>(place_.numbers);
   }
   std::span<const float> residual() const override { return {}; }
-  std::span<const double> gradients_seen() const override { return {}; }
-  std::span<const double> sums_seen() const override { return {}; }
+  /// Four bits lose their rounding.
+  std::span<const double> gradients_seen() const override {
+    return settings_.bits == kFourBits ? std::span<const double>{} : seen_;
+  }
+  std::span<const double> sums_seen() const override { return merged_; }
 
 private:
   RivalSettings settings_;
   PartPlace place_;
   std::optional<compress::OuterSteps> outer_;  ///< from the first step on, which has the weights
   std::vector<float> mean_, loaded_momenta_;
+  std::vector<double> seen_, merged_;
 };
 
 /// The largest numbers of the outer gradient, two bits each.
@@ -84,6 +96,7 @@ public:
 
   std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
     compress::require_finite(gradient);
+    if (place_.accounts) add_decayed(seen_, gradient, outer_.residual(), settings_.decay);
     return compress::encode_two_bits(outer_.take(gradient));
   }
   std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
@@ -95,6 +108,10 @@ public:
     for (const SetPayload& set : sets)
       decoded.push_back(compress::decode_two_bits(set.payload, {set.source, place_.numbers}));
     sum_ = compress::merge(decoded);
+    if (!place_.accounts) return;
+    std::vector<float> numbers(static_cast<std::size_t>(place_.numbers));
+    compress::add_to(numbers, sum_);
+    add_up(merged_, numbers);
   }
   void step(int /*iteration*/, std::span<float> weights) override {
     compress::add_to(weights, sum_, -settings_.outer_rate / static_cast<float>(place_.replicas));
@@ -106,14 +123,15 @@ public:
     return compress::kTwoBitHeader + 5 * kept + kept / 4 + 1;
   }
   std::span<const float> residual() const override { return outer_.residual(); }
-  std::span<const double> gradients_seen() const override { return {}; }
-  std::span<const double> sums_seen() const override { return {}; }
+  std::span<const double> gradients_seen() const override { return seen_; }
+  std::span<const double> sums_seen() const override { return merged_; }
 
 private:
   RivalSettings settings_;
   PartPlace place_;
   compress::SparseOuterGradient outer_;
   compress::SparseSet sum_;
+  std::vector<double> seen_, merged_;
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ public:
   /// The gradient is its share of the mean; times the replicas it is the replica's own.
   std::vector<std::byte> own_set(int iteration, std::span<const float> gradient) override {
     compress::require_finite(gradient);
+    if (place_.accounts) account(iteration, gradient);
     if (iteration < warm_up_) return compress::encode_dense(gradient, compress::DenseFormat::f32);
     const auto own = static_cast<float>(place_.replicas);
     for (std::size_t i = 0; i < residual_.size(); ++i)
@@ -42,6 +43,7 @@ public:
         first_[i] = adam_.beta1 * first_[i] + (1 - adam_.beta1) * mean[i];
         second_[i] = adam_.beta2 * second_[i] + (1 - adam_.beta2) * mean[i] * mean[i];
       }
+      if (place_.accounts) account_answer(mean);
       return;
     }
     const float share = 1 / static_cast<float>(sets.size());
@@ -52,6 +54,7 @@ public:
     }
     const compress::OneBitVector answer = compress::one_bit(server_residual_);
     for (std::size_t i = 0; i < first_.size(); ++i) first_[i] = answer.at(i);
+    if (place_.accounts) account_answer(first_);
   }
   void step(int iteration, std::span<float> weights) override {
     const auto left = [](float beta, int steps) {
@@ -66,19 +69,41 @@ public:
                              (root + static_cast<double>(adam_.epsilon)));
     }
   }
-  void finish() override {}
+  /// What the server has not answered is on its way, not lost.
+  void finish() override {
+    if (place_.accounts) account_answer(server_residual_);
+  }
   /// One of the warm-up.
   std::size_t largest_set() const override { return compress::kPayloadHeader + 4 * first_.size(); }
   std::span<const float> residual() const override { return residual_; }
-  std::span<const double> gradients_seen() const override { return {}; }
-  std::span<const double> sums_seen() const override { return {}; }
+  std::span<const double> gradients_seen() const override { return seen_; }
+  std::span<const double> sums_seen() const override { return merged_; }
 
 private:
+  /// What a replica has to send, as the residual has it: of the mean that is stepped with, times
+  /// the replicas. In the warm-up that is its gradient, later its momentum.
+  void account(int iteration, std::span<const float> gradient) {
+    const double replicas = place_.replicas;
+    const auto beta = static_cast<double>(adam_.beta1);
+    seen_.resize(gradient.size());
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      const double own = replicas * static_cast<double>(gradient[i]);
+      seen_[i] +=
+          iteration < warm_up_ ? own : beta * static_cast<double>(first_[i]) + (1 - beta) * own;
+    }
+  }
+  void account_answer(std::span<const float> mean) {
+    merged_.resize(mean.size());
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      merged_[i] += place_.replicas * static_cast<double>(mean[i]);
+  }
+
   int warm_up_;
   PartPlace place_;
   float rate_;
   compress::OptimizerSettings adam_;
   std::vector<float> first_, second_, residual_, server_residual_;
+  std::vector<double> seen_, merged_;
 };
 
 }  // namespace

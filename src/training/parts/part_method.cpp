@@ -255,6 +255,14 @@ void add_up(std::vector<double>& sums, std::span<const float> numbers) {
   for (std::size_t i = 0; i < numbers.size(); ++i) sums[i] += static_cast<double>(numbers[i]);
 }
 
+void add_decayed(std::vector<double>& sums, std::span<const float> gradient,
+                 std::span<const float> waiting, float decay) {
+  const double forgotten = 1 - static_cast<double>(decay);
+  sums.resize(gradient.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    sums[i] += static_cast<double>(gradient[i]) - forgotten * static_cast<double>(waiting[i]);
+}
+
 void check_exchange(const GradientCompression& compress) {
   if (compress.method == CompressMethod::randomk && compress.exchange == SetExchange::sites)
     fail(

@@ -98,6 +98,11 @@ void check_exchange(const GradientCompression& compress);
 /// Adds to sums of a run, which are empty before the first.
 void add_up(std::vector<double>& sums, std::span<const float> numbers);
 
+/// The same of gradients that join `waiting` numbers, of which (1 - `decay`) is forgotten first:
+/// that counts as never having been there. `waiting` may be longer.
+void add_decayed(std::vector<double>& sums, std::span<const float> gradient,
+                 std::span<const float> waiting, float decay);
+
 /// Sum of payloads of encode_dense(), of `numbers` numbers each, in their order. Throws Error where
 /// one is none.
 [[nodiscard]] std::vector<float> sum_of_dense(std::span<const SetPayload> sets,

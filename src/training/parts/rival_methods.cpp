@@ -34,6 +34,7 @@ public:
   SparseRival(const PartPlace& place, const StepSettings& step, std::int64_t places,
               std::int64_t most_kept, compress::IndexFormat index)
       : numbers_{place.numbers},
+        accounts_{place.accounts},
         rate_{step.learning_rate},
         places_{places},
         most_kept_{static_cast<std::size_t>(most_kept)},
@@ -52,6 +53,7 @@ public:
     for (const SetPayload& set : sets)
       decoded.push_back(compress::decode(set.payload, {set.source, places_, 1}));
     sum_ = compress::merge(decoded);
+    if (accounts_) account_sum(merged_);
   }
   void finish() override {}
   /// A place takes 5 bytes at most.
@@ -59,23 +61,29 @@ public:
     const auto stretches = static_cast<std::size_t>(places_ / compress::kStretch) + 1;
     return compress::kPayloadHeader + 4 * stretches + 9 * most_kept_;
   }
-  std::span<const float> residual() const override { return {}; }
-  std::span<const double> gradients_seen() const override { return {}; }
-  std::span<const double> sums_seen() const override { return {}; }
+  std::span<const double> gradients_seen() const override { return seen_; }
+  std::span<const double> sums_seen() const override { return merged_; }
 
 protected:
   [[nodiscard]] virtual compress::SparseSet take(std::span<const float> gradient) = 0;
+  /// Adds what was merged, in numbers of the part.
+  virtual void account_sum(std::vector<double>& merged) const = 0;
+  [[nodiscard]] bool accounts() const { return accounts_; }
+  /// What had to be sent, without what the method itself forgets.
+  [[nodiscard]] std::vector<double>& seen() { return seen_; }
   [[nodiscard]] float rate() const { return rate_; }
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(numbers_); }
   [[nodiscard]] const compress::SparseSet& sum() const { return sum_; }
 
 private:
   std::int64_t numbers_;
+  bool accounts_;
   float rate_;
   std::int64_t places_;
   std::size_t most_kept_;
   compress::IndexFormat index_;
   compress::SparseSet sum_;
+  std::vector<double> seen_, merged_;
 };
 
 /// Momentum is gathered before numbers wait; a step is the rate times the sum.
@@ -84,7 +92,8 @@ public:
   DgcMethod(const RivalSettings& settings, const PartPlace& place, const StepSettings& step)
       : SparseRival{place, step, place.numbers,
                     blocks_to_keep(place.numbers, most_kept(settings), 1), settings.index},
-        dgc_{{settings.keep, settings.momentum, settings.warm_up}, place.numbers} {}
+        dgc_{{settings.keep, settings.momentum, settings.warm_up}, place.numbers},
+        momentum_{static_cast<double>(settings.momentum)} {}
 
   void step(int /*iteration*/, std::span<float> weights) override {
     compress::add_to(weights, sum(), -rate());
@@ -96,10 +105,28 @@ private:
     constexpr double kFirstStage = 0.25;
     return settings.warm_up > 0 ? std::max(kFirstStage, settings.keep) : settings.keep;
   }
+  /// Momentum is what waits: it is gathered once more in double precision, and loses what is sent.
   [[nodiscard]] compress::SparseSet take(std::span<const float> gradient) override {
-    return dgc_.take(gradient);
+    const bool masks = dgc_.keep() < 1;
+    compress::SparseSet sent = dgc_.take(gradient);
+    if (!accounts()) return sent;
+    seen().resize(count());
+    gathered_.resize(count());
+    for (std::size_t i = 0; i < count(); ++i) {
+      gathered_[i] = momentum_ * gathered_[i] + static_cast<double>(gradient[i]);
+      seen()[i] += gathered_[i];
+    }
+    for (std::size_t i = 0; masks && i < sent.blocks.size(); ++i) gathered_[sent.blocks[i]] = 0;
+    return sent;
+  }
+  void account_sum(std::vector<double>& merged) const override {
+    std::vector<float> numbers(count());
+    compress::add_to(numbers, sum());
+    add_up(merged, numbers);
   }
   compress::Dgc dgc_;
+  double momentum_;
+  std::vector<double> gathered_;
 };
 
 /// The largest coefficients of the momentum's cosine transform; a step is the sign of their sum.
@@ -111,10 +138,14 @@ public:
                         coefficients_kept(settings.keep),
                     compress::IndexFormat::gaps},
         momentum_{coefficients_kept(settings.keep), settings.decay,
-                  static_cast<std::size_t>(place.numbers)} {}
+                  static_cast<std::size_t>(place.numbers)},
+        decay_{settings.decay} {}
 
   void step(int /*iteration*/, std::span<float> weights) override {
     compress::demo_step(weights, compress::numbers_of(sum(), count()), rate());
+  }
+  std::span<const float> residual() const override {
+    return std::span{momentum_.momenta()}.first(count());
   }
 
 private:
@@ -122,10 +153,16 @@ private:
     constexpr auto kChunk = static_cast<std::int64_t>(compress::kDctChunk);
     return (numbers + kChunk - 1) / kChunk * kChunk;
   }
+  /// What the momentum's decay forgets was not to be sent.
   [[nodiscard]] compress::SparseSet take(std::span<const float> gradient) override {
+    if (accounts()) add_decayed(seen(), gradient, momentum_.momenta(), decay_);
     return momentum_.take(gradient);
   }
+  void account_sum(std::vector<double>& merged) const override {
+    add_up(merged, compress::numbers_of(sum(), count()));
+  }
   compress::DecoupledMomentum momentum_;
+  float decay_;
 };
 
 double bits_of_place(compress::IndexFormat index, double keep) {
@@ -188,7 +225,7 @@ plan::PartExchanges exchanges_of_rival(const RivalSettings& settings, const Sche
   plan::PartExchanges exchanges;
   exchanges.fragments = settings.fragments;
   exchanges.overlap = settings.overlap;
-  if (!has_replay(settings.rival)) return exchanges;
+  if (!has_exact_sizes(settings.rival)) return exchanges;
   const nn::ModelShape shape = model_shape(scenario);
   const std::vector<nn::LayerRange> layers = layers_of_stages(schedule, scenario);
   std::map<int, std::vector<Bytes>> by_number;

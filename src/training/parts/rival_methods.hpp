@@ -36,8 +36,8 @@ LONGHAUL_LISTED_ENUM(Rival, LONGHAUL_RIVALS);
 [[nodiscard]] constexpr bool keeps_checkpoints(Rival rival) {
   return sends_all(rival) || rival == Rival::streaming_diloco;
 }
-/// Does training/replay know it?
-[[nodiscard]] constexpr bool has_replay(Rival rival) {
+/// Have its messages sizes that do not depend on the numbers, so that a plan has them to the byte?
+[[nodiscard]] constexpr bool has_exact_sizes(Rival rival) {
   return rival == Rival::powersgd || rival == Rival::streaming_diloco;
 }
 

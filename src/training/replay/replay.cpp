@@ -37,18 +37,23 @@ void check_replay(const ReplayInput& input) {
     fail("staleness is {} (factors are of the sum that waits). Give 0.", input.staleness);
   for (const ReplayChange& change : input.changes)
     if (change.batches.size() != input.batches.size() || !is_kept_share(change.keep) ||
-        !(change.targets > 0) || input.rank > 0 || input.local)
+        !(change.targets > 0) || input.rank > 0 || input.local || input.rival)
       fail(
           "from iteration {} on {} batches, {} of the numbers, {} targets (as in the rest of the "
           "run "
           "are {} batches). Give what a run can change to.",
           change.from, change.batches.size(), change.keep, change.targets, input.batches.size());
+  if (!input.methods.empty() && input.methods.size() != input.parts.size())
+    fail("{} methods of {} parts. Give as many.", input.methods.size(), input.parts.size());
   if (!input.local) return;
   const ReplayLocalSteps& local = *input.local;
   if (local.fragments < 1 || input.microbatches % local.fragments != 0 || local.overlap < 0 ||
       local.overlap >= input.microbatches / local.fragments)
     fail("{} fragments of {} steps, mixed in {} later. Let one be over before the next begins.",
          local.fragments, input.microbatches, local.overlap);
+  if (local.keep != 0 && !is_kept_share(local.keep))
+    fail("local steps keep {} of the numbers. Give a share above 0 and at most 1, or 0 for all.",
+         local.keep);
 }
 
 void check_parts(std::span<const ReplayPart> parts, std::size_t count) {
@@ -103,8 +108,9 @@ private:
   std::vector<std::vector<float>> gradients_;       ///< [replica][number], of this iteration
   std::deque<std::vector<float>> versions_;         ///< weights after the last updates; newest last
   std::vector<ReplayExchange> exchanges_;           ///< of each part, or
-  std::vector<ReplayLowRank> low_rank_;             ///< where the input has a rank
-  std::vector<ReplayStepper> steppers_;             ///< of each part
+  std::vector<ReplayLowRank> low_rank_;             ///< where the input has a rank, or
+  std::vector<std::unique_ptr<ReplayRivalPart>> rivals_;  ///< where it has a rival
+  std::vector<ReplayStepper> steppers_;                   ///< of each part
   ReplayMass mass_;
   std::size_t held_;  ///< versions: with one buffer twice as old ones are used
 };
@@ -131,8 +137,12 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
   mass_ = {std::vector<double>(first.count), std::vector<double>(first.count)};
   for (const ReplayPart& part : input.parts) {
     if (input.rank > 0) add_low_rank(part);
-    exchanges_.emplace_back(input.compress, input.site_of_replica,
-                            static_cast<int>(exchanges_.size()), part.count, input.staleness);
+    if (input.rival)
+      rivals_.push_back(make_replayed_rival(*input.rival, input.step, models_.size(), part.count));
+    GradientCompression compress = input.compress;
+    if (!input.methods.empty()) compress.method = input.methods[exchanges_.size()];
+    exchanges_.emplace_back(compress, input.site_of_replica, static_cast<int>(exchanges_.size()),
+                            part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
 }
@@ -170,7 +180,8 @@ Replayed ReplayRun::run() {
   found.weights = versions_.back();
   for (ReplayExchange& exchange : exchanges_) exchange.finish();
   found.residuals = residuals();
-  if (input_.rank > 0 || (input_.compress.feedback && is_sparse(input_.compress.method)))
+  if (!input_.rival && input_.methods.empty() &&
+      (input_.rank > 0 || (input_.compress.feedback && is_sparse(input_.compress.method))))
     found.lost_relative = mass_.lost(found.residuals);
   return found;
 }
@@ -239,6 +250,8 @@ void ReplayRun::update(int iteration, int part, std::span<float> weights) {
   std::vector<std::span<const float>> gradients;
   for (const std::vector<float>& all : gradients_)
     gradients.push_back(std::span{all}.subspan(place.first, place.count));
+  if (input_.rival)
+    return rivals_[to_size(part)]->run(gradients, weights.subspan(place.first, place.count));
   SentSet sent;
   if (input_.sent)
     sent = [&](ReplicaId replica, ReplaySet& set) { input_.sent(iteration, replica, part, set); };
@@ -257,8 +270,9 @@ std::vector<std::vector<float>> ReplayRun::residuals() const {
   for (const ReplicaId replica : ids<ReplicaId>(replicas())) {
     std::vector<float>& whole = all[index(replica)];
     for (std::size_t k = 0; k < exchanges_.size(); ++k) {
-      const std::span<const float> part =
-          input_.rank > 0 ? low_rank_[k].residual(index(replica)) : exchanges_[k].residual(replica);
+      const std::span<const float> part = input_.rival      ? rivals_[k]->residual(index(replica))
+                                          : input_.rank > 0 ? low_rank_[k].residual(index(replica))
+                                                            : exchanges_[k].residual(replica);
       whole.insert(whole.end(), part.begin(), part.end());
     }
   }

@@ -11,6 +11,7 @@
 #include "nn/layers/text.hpp"
 #include "nn/tensor_ops.hpp"
 #include "scenario/training.hpp"
+#include "training/replay/replay_rivals.hpp"
 #include "training/replay/replay_set.hpp"
 #include "training/replay/replay_step.hpp"
 
@@ -21,13 +22,18 @@ struct ReplayPart {
   std::size_t first = 0, count = 0;
 };
 
-/// Streaming DiLoCo: every microbatch is a step of each replica alone, with StepRule.
+/// Local SGD, DiLoCo, its streaming kin and SparseLoCo: every microbatch is a step of each replica
+/// alone, with StepRule.
 struct ReplayLocalSteps {
   float outer_rate = 0.7F, momentum = 0.9F;
   int fragments = 1;    ///< part k is of fragment k mod fragments
   int overlap = 0;      ///< steps between a fragment's exchange and its update
   float mixing = 0.5F;  ///< where overlap is above 0: share of its own weights that a replica keeps
   bool rounds = true;   ///< outer gradients to 4 bits
+  /// SparseLoCo: so much of an outer gradient's numbers, and of those that wait, is sent, in 2 bits
+  /// each; what waits decays at each exchange. 0: all are sent.
+  double keep = 0;
+  float decay = 1;
 };
 
 /// From an iteration on, batches and the share that is kept are others.
@@ -48,13 +54,15 @@ struct ReplayInput {
   nn::TextSource text;               ///< of as many sequences as the replica's microbatch has
   std::vector<ReplayPart> parts;     ///< in the order of the model; they cover all numbers
   GradientCompression compress;
-  int rank = 0;  ///< of PowerSGD; 0: `compress` says how parts are exchanged
+  std::vector<CompressMethod> methods{};  ///< of each part; empty: that of `compress`
+  int rank = 0;                        ///< of PowerSGD; 0: `compress` says how parts are exchanged
+  std::optional<ReplayRival> rival{};  ///< sets and steps of its own; not with a rank
   std::optional<ReplayLocalSteps> local{};
   StepRule step;
   int staleness = 0;   ///< iterations that what a site leaves waits for
   double targets = 0;  ///< numbers that an iteration predicts; 0: all its tokens
   int iterations = 0;
-  std::vector<ReplayChange> changes{};  ///< ascending; not with a rank or local steps
+  std::vector<ReplayChange> changes{};  ///< ascending; not with a rank, a rival or local steps
   /// The update (its iteration; -1: the first weights) that F of `part` used in `iteration` on
   /// `replica`; one of the last 16. Empty: iteration - 1.
   std::function<int(int iteration, ReplicaId replica, int part)> version;
@@ -73,7 +81,8 @@ struct Replayed {
   std::vector<std::vector<float>> residuals;  ///< [replica][number]; zeros without feedback
   /// |sum of gradients - sent - residual| / |sum of gradients|: 2-norms over the numbers of the
   /// model, each summed in double precision over replicas and iterations; `sent` is what steps were
-  /// taken with. None without feedback, and of dense methods.
+  /// taken with. None without feedback, and of dense methods,
+  /// rivals and local steps.
   std::optional<double> lost_relative;
 };
 

@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "training/replay/replay_low_rank.hpp"
+#include "training/replay/replay_rivals.hpp"
 
 namespace longhaul::training {
 namespace {
@@ -51,6 +53,16 @@ ReplayLocal::ReplayLocal(nn::TensorOps& math, const ReplayInput& input)
     replicas_.push_back({std::move(model), stepper, std::move(weights), own / targets});
   }
   momenta_.resize(global_.size());
+  if (input.compress.exchange == SetExchange::sites && replicas_.size() > 1)
+    sites_ = input.site_of_replica;
+  if (local_.keep == 0) return;
+  GradientCompression largest;
+  largest.method = CompressMethod::topk;
+  for (Alone& replica : replicas_) {
+    replica.waiting.resize(global_.size());
+    for (const ReplayPart& part : input.parts)
+      replica.choosers.emplace_back(largest, part.count, local_.keep, 0);
+  }
 }
 
 Replayed ReplayLocal::run() {
@@ -72,7 +84,9 @@ Replayed ReplayLocal::run() {
     if (input_.after) input_.after(iteration, global_);
   }
   found.weights = global_;
-  found.residuals.assign(replicas_.size(), std::vector<float>(global_.size()));
+  for (const Alone& replica : replicas_)
+    found.residuals.push_back(local_.keep > 0 ? replica.waiting
+                                              : std::vector<float>(global_.size()));
   return found;
 }
 
@@ -105,25 +119,28 @@ int ReplayLocal::due(int steps) const {
   return (steps / between - 1) % local_.fragments;
 }
 
-void ReplayLocal::for_parts_of(int fragment, void (ReplayLocal::*work)(const ReplayPart&)) {
+void ReplayLocal::for_parts_of(int fragment, void (ReplayLocal::*work)(std::size_t part)) {
   for (std::size_t k = 0; k < input_.parts.size(); ++k)
-    if (static_cast<int>(k) % local_.fragments == fragment) (this->*work)(input_.parts[k]);
+    if (static_cast<int>(k) % local_.fragments == fragment) (this->*work)(k);
 }
 
-/// Outer gradients are what the replicas have gone away from the weights that all had.
-void ReplayLocal::exchange(const ReplayPart& part) {
-  std::vector<float> sum;
+/// What a replica has gone away from the weights that all had.
+std::vector<float> ReplayLocal::outer_gradient(const Alone& replica, const ReplayPart& part) const {
+  std::vector<float> outer(part.count);
+  for (std::size_t i = 0; i < part.count; ++i)
+    outer[i] = global_[part.first + i] - replica.weights[part.first + i];
+  return outer;
+}
+
+void ReplayLocal::exchange(std::size_t number) {
+  if (local_.keep > 0) return exchange_largest(number);
+  const ReplayPart& part = input_.parts[number];
+  std::vector<std::vector<float>> sent;
   for (const Alone& replica : replicas_) {
-    std::vector<float> outer(part.count);
-    for (std::size_t i = 0; i < part.count; ++i)
-      outer[i] = global_[part.first + i] - replica.weights[part.first + i];
-    if (local_.rounds) round_to_fifteen(outer);
-    if (sum.empty()) {
-      sum = outer;
-      continue;
-    }
-    for (std::size_t i = 0; i < part.count; ++i) sum[i] = sum[i] + outer[i];
+    sent.push_back(outer_gradient(replica, part));
+    if (local_.rounds) round_to_fifteen(sent.back());
   }
+  const std::vector<float> sum = replayed_sum(sent, sites_);
   for (std::size_t i = 0; i < part.count; ++i) {
     const float mean = sum[i] / static_cast<float>(replicas_.size());
     float& m = momenta_[part.first + i];
@@ -133,7 +150,32 @@ void ReplayLocal::exchange(const ReplayPart& part) {
   }
 }
 
-void ReplayLocal::mix(const ReplayPart& part) {
+/// SparseLoCo: what waits decays, and rounding waits, too.
+void ReplayLocal::exchange_largest(std::size_t number) {
+  const ReplayPart& part = input_.parts[number];
+  std::vector<ReplaySet> sets;
+  for (Alone& replica : replicas_) {
+    const std::span<float> waiting = std::span{replica.waiting}.subspan(part.first, part.count);
+    const std::vector<float> outer = outer_gradient(replica, part);
+    for (std::size_t i = 0; i < part.count; ++i) waiting[i] = waiting[i] * local_.decay + outer[i];
+    ReplaySet& set = sets.emplace_back(replica.choosers[number].take(waiting));
+    std::vector<float> levels = set.kept();
+    round_to_four_levels(levels);
+    auto next = levels.begin();
+    for (std::size_t i = 0; i < part.count; ++i) {
+      if (set.has[i] == 0) continue;
+      waiting[i] = waiting[i] + (set.numbers[i] - *next);
+      set.numbers[i] = *next++;
+    }
+  }
+  const ReplaySet sum = sum_of_sets(sets);
+  const float rate = local_.outer_rate / static_cast<float>(replicas_.size());
+  for (std::size_t i = 0; i < part.count; ++i)
+    if (sum.has[i] != 0) global_[part.first + i] = global_[part.first + i] - rate * sum.numbers[i];
+}
+
+void ReplayLocal::mix(std::size_t number) {
+  const ReplayPart& part = input_.parts[number];
   const float own = local_.overlap > 0 ? local_.mixing : 0;
   for (Alone& replica : replicas_)
     for (std::size_t i = part.first; i < part.first + part.count; ++i)

@@ -6,6 +6,7 @@
 
 #include "nn/layers/chunk.hpp"
 #include "training/replay/replay.hpp"
+#include "training/replay/replay_choice.hpp"
 #include "training/replay/replay_step.hpp"
 
 namespace longhaul::training {
@@ -28,21 +29,27 @@ private:
     std::unique_ptr<nn::Chunk> model;
     ReplayStepper stepper;
     std::vector<float> weights;
-    double loss_share;  ///< of its microbatch's predictions in an iteration's
+    double loss_share;                      ///< of its microbatch's predictions in an iteration's
+    std::vector<ReplayChooser> choosers{};  ///< of each part, where not all numbers are sent
+    std::vector<float> waiting{};
   };
   void step(Alone& replica, ReplicaId id, int iteration, MicrobatchId microbatch);
   /// The fragment that is exchanged after that many steps; -1: none.
   [[nodiscard]] int due(int steps) const;
-  /// The outer step of a part.
-  void exchange(const ReplayPart& part);
-  void mix(const ReplayPart& part);
-  void for_parts_of(int fragment, void (ReplayLocal::*work)(const ReplayPart&));
+  [[nodiscard]] std::vector<float> outer_gradient(const Alone& replica,
+                                                  const ReplayPart& part) const;
+  /// The outer step of a part, by its number.
+  void exchange(std::size_t part);
+  void exchange_largest(std::size_t part);
+  void mix(std::size_t part);
+  void for_parts_of(int fragment, void (ReplayLocal::*work)(std::size_t part));
 
   nn::TensorOps& math_;
   const ReplayInput& input_;
   const ReplayLocalSteps& local_;
   nn::DeviceMemory memory_;
   std::vector<Alone> replicas_;
+  std::vector<int> sites_;               ///< of each replica; empty: none sums on the way
   std::vector<float> global_, momenta_;  ///< what all have after the last exchanges
 };
 

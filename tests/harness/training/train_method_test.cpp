@@ -99,7 +99,7 @@ TEST(TrainMethods, TakeSeveralNumbers) {
   EXPECT_EQ(all[2].rival->rank, 2);
   EXPECT_EQ(all[2].scenario.train.compress.exchange, SetExchange::sites);
   EXPECT_TRUE(all[2].keeps_checkpoints() && all[2].has_replay());
-  EXPECT_FALSE(method_of("dgc").has_replay());
+  EXPECT_TRUE(method_of("dgc").has_replay());
   EXPECT_THAT(refusal("streaming-diloco:8,2,3,4"), HasSubstr("has 4 numbers"));
   EXPECT_THAT(refusal("streaming-diloco:8,3,0"), HasSubstr("8 steps and 3 fragments"));
   EXPECT_THAT(refusal("streaming-diloco:8,2,4"), HasSubstr("Give fewer than 4"));

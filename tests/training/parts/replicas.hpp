@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
@@ -48,6 +50,22 @@ public:
     set_bytes = payloads.front().size();
   }
   [[nodiscard]] const PartMethod& first() const { return *methods_.front(); }
+  [[nodiscard]] const PartMethod& of(std::size_t replica) const { return *methods_[replica]; }
+  /// After the last iteration: |gradients - sent - what waits| / |sent|, by number.
+  [[nodiscard]] double lost() {
+    double missing = 0, all = 0;
+    for (const auto& method : methods_) method->finish();
+    for (std::size_t i = 0; i < weights[0].size(); ++i) {
+      const double sent = first().sums_seen()[i];
+      double left = -sent;
+      for (const auto& method : methods_)
+        left += method->gradients_seen()[i] -
+                (method->residual().empty() ? 0 : static_cast<double>(method->residual()[i]));
+      missing += left * left;
+      all += sent * sent;
+    }
+    return std::sqrt(missing / all);
+  }
 
   std::vector<std::vector<float>> weights;
   std::size_t set_bytes = 0;

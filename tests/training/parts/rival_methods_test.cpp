@@ -85,7 +85,7 @@ TEST(Rivals, OneBitIsOneBitAdam) {
 TEST(Rivals, SendWhatTheirSizeSays) {
   constexpr std::size_t kCount = 64'000;
   for (const Rival each : every<Rival>()) {
-    if (has_replay(each)) continue;  // exchanges_of_rival() has their sizes
+    if (has_exact_sizes(each)) continue;  // exchanges_of_rival() has their sizes
     RivalSettings settings{.rival = each, .keep = each == Rival::demo ? 0.125 : 0.05};
     settings.warm_up = each == Rival::onebit ? 1 : 0;
     Replicas replicas{rival(settings), 1, kCount};
@@ -93,6 +93,22 @@ TEST(Rivals, SendWhatTheirSizeSays) {
     const double nominal = bits_per_number(settings) * kCount / 8;
     EXPECT_NEAR(static_cast<double>(replicas.set_bytes) / nominal, 1, 0.02) << to_string(each);
   }
+}
+
+/// Also of those that forget by design, which does not count, and of what a server still owes.
+TEST(Rivals, LoseNothing) {
+  for (const Rival each : every<Rival>()) {
+    if (each == Rival::powersgd) continue;  // LowRank tests have its
+    RivalSettings settings{.rival = each, .keep = 0.05, .momentum = 0.9F, .decay = 0.9F};
+    settings.warm_up = each == Rival::onebit ? 4 : 0;
+    Replicas replicas{rival(settings, rule(compress::OptimizerRule::sgd, 0.01F)), 3, 1000};
+    for (int i = 0; i < 20; ++i) replicas.play(i, gradients_of(3, i, 1000));
+    EXPECT_LT(replicas.lost(), 1e-6) << to_string(each);
+  }
+  const RivalSettings rounded{.rival = Rival::streaming_diloco, .bits = kFourBits};
+  Replicas replicas{rival(rounded), 2, 100};
+  replicas.play(0, gradients_of(2, 0, 100));
+  EXPECT_TRUE(replicas.first().gradients_seen().empty()) << "rounding is lost by design";
 }
 
 TEST(Rivals, RefuseWhatCannotBe) {
