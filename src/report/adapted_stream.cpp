@@ -214,9 +214,21 @@ Bandwidth bandwidth_of(const planner::TrainingController& controller, Duration h
 }
 
 /// What else was changed after the scenario was read stays.
+Scenario by_throughput(const Scenario& scenario) {
+  std::vector<std::string> set = scenario::stored_options(scenario.text).set;
+  set.insert(set.end(), {"train.hetero=true", "train.adapt.every=0"});
+  const Scenario read = scenario::parse_scenario(scenario.text, scenario.name, set);
+  Scenario changed = scenario;
+  changed.costs = read.costs;
+  changed.replica_costs = read.replica_costs;
+  changed.train.batch = read.train.batch;
+  return changed;
+}
+
 Scenario with_setting(const Scenario& scenario, const planner::TuneChoice& setting) {
   std::vector<std::string> set = scenario::stored_options(scenario.text).set;
   set.push_back(fmt::format("train.batch=[{}]", fmt::join(setting.batch, ", ")));
+  set.emplace_back("train.hetero=false");
   const Scenario read = scenario::parse_scenario(scenario.text, scenario.name, set);
   Scenario changed = scenario;
   changed.costs = read.costs;

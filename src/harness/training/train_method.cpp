@@ -12,11 +12,15 @@
 #include "base/program/option_values.hpp"
 #include "compress/wire/values.hpp"
 #include "harness/training/train_rivals.hpp"
+#include "report/adapted_stream.hpp"
 
 namespace longhaul::harness {
 namespace {
 
 using training::Rival;
+
+/// At the end of any method: the samples of all replicas, divided by their throughput.
+constexpr std::string_view kHetero = "+hetero";
 
 template <Rival kRival>
 void make(TrainMethod& method) {
@@ -185,7 +189,9 @@ void set_numbers(TrainMethod& method, const std::string& text) {
 
 TrainMethod train_method(const std::string& text, const Scenario& scenario,
                          const compress::OptimizerSettings& optimizer) {
-  const std::vector<std::string> words = words_of(text, ':');
+  std::vector<std::string> words = words_of(text, ':');
+  const bool is_hetero = words.back().ends_with(kHetero);
+  if (is_hetero) words.back().resize(words.back().size() - kHetero.size());
   const auto named = std::ranges::find_if(
       kMethods, [&](const NamedMethod& each) { return name_of(each) == words[0]; });
   if (named == kMethods.end()) {
@@ -198,7 +204,7 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
         "train.local_steps = {} is simulated alone (on ranks a method says it, as in diloco:{}). "
         "Leave it out.",
         scenario.train.local_steps, scenario.train.local_steps);
-  TrainMethod method{text, scenario, optimizer};
+  TrainMethod method{text, is_hetero ? report::by_throughput(scenario) : scenario, optimizer};
   named->apply(method);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::size_t sign = words[i].find('=');
@@ -219,6 +225,9 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
   // There is a rate to adapt of what [train.compress] keeps alone.
   if (method.rival || method.chooses_for_parts || !is_sparse(method.scenario.train.compress.method))
     method.scenario.train.adapt.every = 0;
+  if (is_hetero && method.scenario.train.adapt.every > 0)
+    fail("--methods {}: the controller chooses its batches (train.adapt.every = {}). Leave {} out.",
+         text, method.scenario.train.adapt.every, kHetero);
   return method;
 }
 
@@ -244,6 +253,7 @@ std::vector<TrainMethod> train_methods(const std::string& list, const Scenario& 
 std::string train_methods_help() {
   std::string help;
   for (const NamedMethod& each : kMethods) help += fmt::format("\n  {}: {}", each.name, each.help);
+  help += fmt::format("\n  ..{}, after any: batches by the throughput of the replicas", kHetero);
   return help;
 }
 

@@ -34,9 +34,9 @@ struct TrainMethod {
   }
 };
 
-/// "NAME[:NUMBER][:KEY=VALUE]..", names of train_methods(); keys of rivals: train_rivals.hpp. Keys:
-/// keep, block, values, index, exchange, share, feedback, staleness, serve, lazy, activations.
-/// Throws Error that names what is wrong.
+/// "NAME[:NUMBER][:KEY=VALUE]..[+hetero]", names of train_methods(); keys of rivals:
+/// train_rivals.hpp. Keys: keep, block, values, index, exchange, share, feedback, staleness, serve,
+/// lazy, activations. Throws Error that names what is wrong.
 [[nodiscard]] TrainMethod train_method(const std::string& text, const Scenario& scenario,
                                        const compress::OptimizerSettings& optimizer);
 

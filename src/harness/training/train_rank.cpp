@@ -141,6 +141,9 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
     settings.model.tokens =
         targets() / static_cast<double>(samples_.samples()) * settings.model.shape.batch;
     settings.loss_share = settings.model.tokens / targets();
+    settings.outer_weight = static_cast<float>(
+        static_cast<double>(settings.model.shape.batch) * scenario_.parallel.replicas *
+        scenario_.parallel.microbatches / static_cast<double>(samples_.samples()));
   }
   if (replica == ReplicaId{0}) settings.keep_every = settings_.point_every;
   settings.last = request_.iterations - 1;

@@ -70,6 +70,7 @@ ordered_json settings_json(const TrainMethod& method) {
       {"exchange", to_string(train.compress.exchange)},
       {"staleness", train.staleness},
       {"serve", to_string(train.serve)}};
+  if (!train.batch.empty()) json["batch"] = train.batch;
   if (is_sparse(train.compress.method)) {
     json["keep"] = train.compress.keep;
     json["block"] = train.compress.block;

@@ -95,8 +95,9 @@ bool speeds_differ(const Scenario& scenario) {
 }  // namespace
 
 void read_replicas(const ConfigNode& root, Scenario& scenario) {
+  const ConfigNode* const train = root.find("train");
   if (tables_of(root, "replica").empty() && !speeds_differ(scenario) &&
-      scenario.train.preset.empty()) {
+      scenario.train.preset.empty() && (train == nullptr || train->find("hetero") == nullptr)) {
     if (scenario.is_placed()) divide_by_speed(scenario, ReplicaId{0}, scenario.costs);
     return;
   }
@@ -104,6 +105,7 @@ void read_replicas(const ConfigNode& root, Scenario& scenario) {
   if (scenario.is_placed())
     for (const ReplicaId replica : scenario.replica_ids())
       divide_by_speed(scenario, replica, all[index(replica)]);
+  divide_batches_by_time(root, scenario, all);
   scenario.costs = all.front();
   if (std::ranges::all_of(all, [&](const Costs& each) { return same(each, all.front()); })) return;
   for (const Costs& each : all) {

@@ -196,8 +196,8 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
   const Section section{
       *table,
       "train",
-      {"parts", "batch", "staleness", "serve", "host_threads", "buffers", "local_steps", "message",
-       "preset", "stands_for", "target", "lambda", "compress", "costs", "adapt"}};
+      {"parts", "batch", "hetero", "staleness", "serve", "host_threads", "buffers", "local_steps",
+       "message", "preset", "stands_for", "target", "lambda", "compress", "costs", "adapt"}};
   Training& train = scenario.train;
   read_counts(section, train);
   // A local step is one microbatch of the whole model, and an iteration ends with the exchange.
@@ -219,6 +219,7 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
   if (const auto field = section.find("lambda")) train.lambda = read_number(*field, 0, 1e9);
   if (const auto field = section.find("compress")) train.compress = read_compress(*field->node);
   if (const auto field = section.find("adapt")) train.adapt = read_adapt(root, *field->node);
+  divide_batches_of_gpus(root, scenario);
   const auto costs = section.find("costs");
   return costs ? read_train_costs(root, *costs->node, train) : "";
 }

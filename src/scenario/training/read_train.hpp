@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,17 @@ namespace longhaul::scenario {
 /// What a preset says: F and B of each replica's batch on its GPUs. Empty where there is no preset,
 /// a datacenter names no GPU, or a model or [costs] says itself what blocks take.
 [[nodiscard]] std::vector<Costs> costs_of_gpus(const ConfigNode& root, const Scenario& scenario);
+
+/// So many samples divided in proportion to `throughput`, one each at least, by largest remainders
+/// (of equal ones the first replica's). Throws Error where there are fewer samples than replicas.
+[[nodiscard]] std::vector<int> divided_by_throughput(std::int64_t samples,
+                                                     std::span<const double> throughput);
+/// train.hetero: the samples of all batches, divided by the throughput of the replicas (StellaTrain
+/// 4.1). Of a preset's GPUs: their beta; to be called before costs are read. Nothing elsewhere.
+void divide_batches_of_gpus(const ConfigNode& root, Scenario& scenario);
+/// The same where a scenario states times: `costs` of the replicas are of equal batches, and become
+/// those of the batches that their times lead to.
+void divide_batches_by_time(const ConfigNode& root, Scenario& scenario, std::vector<Costs>& costs);
 
 /// Numbers of the gradients of so many bytes of weights: bf16 of a model, otherwise f32.
 [[nodiscard]] std::int64_t gradient_numbers(const Scenario& scenario, Bytes weights);

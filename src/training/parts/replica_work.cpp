@@ -167,6 +167,8 @@ void ReplicaWork::step_locally(Part& part) {
 void ReplicaWork::take_gradient(std::size_t number, int iteration) {
   Part& part = *parts_[number];
   std::vector<float> gradient = part.local ? part.local->outer_gradient() : gradient_of(part);
+  if (part.local)
+    for (float& each : gradient) each *= settings_.outer_weight;
   {
     const std::lock_guard lock{mutex_};
     flight(number, iteration).gradient = std::move(gradient);

@@ -58,6 +58,7 @@ public:
     /// Steps of this replica alone, after each microbatch's last gradient of a part; the method
     /// gets the outer gradient (LocalSteps). `model.tokens` is then of one microbatch of its own.
     std::optional<StepSettings> local{};
+    float outer_weight = 1;           ///< of its outer gradients: its batch over the mean one
     double loss_share = 1;            ///< factor of the losses of an iteration's blocks
     plan::PartExchanges exchanges{};  ///< of the plan
     /// Local steps go on from one iteration to the next, and each update is mixed in: share of the

@@ -50,7 +50,9 @@ ReplayLocal::ReplayLocal(nn::TensorOps& math, const ReplayInput& input)
     math.copy_out(model->all_masters(), weights);
     global_ = weights;
     const ReplayStepper stepper{input.step, weights.size()};
-    replicas_.push_back({std::move(model), stepper, std::move(weights), own / targets});
+    const auto weight = static_cast<float>(static_cast<double>(batch) * input.microbatches *
+                                           static_cast<double>(input.batches.size()) / sequences);
+    replicas_.push_back({std::move(model), stepper, std::move(weights), own / targets, weight});
   }
   momenta_.resize(global_.size());
   if (input.compress.exchange == SetExchange::sites && replicas_.size() > 1)
@@ -128,7 +130,7 @@ void ReplayLocal::for_parts_of(int fragment, void (ReplayLocal::*work)(std::size
 std::vector<float> ReplayLocal::outer_gradient(const Alone& replica, const ReplayPart& part) const {
   std::vector<float> outer(part.count);
   for (std::size_t i = 0; i < part.count; ++i)
-    outer[i] = global_[part.first + i] - replica.weights[part.first + i];
+    outer[i] = (global_[part.first + i] - replica.weights[part.first + i]) * replica.weight;
   return outer;
 }
 

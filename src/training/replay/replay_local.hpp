@@ -30,6 +30,7 @@ private:
     ReplayStepper stepper;
     std::vector<float> weights;
     double loss_share;                      ///< of its microbatch's predictions in an iteration's
+    float weight = 1;                       ///< of its outer gradients: its batch over the mean one
     std::vector<ReplayChooser> choosers{};  ///< of each part, where not all numbers are sent
     std::vector<float> waiting{};
   };

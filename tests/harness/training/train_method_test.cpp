@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul::harness {
 namespace {
 
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using training::Rival;
@@ -53,6 +56,48 @@ TEST(TrainMethods, SendActivationsAsTheyAreTold) {
   EXPECT_THAT(refusal("none:activations=int4"), HasSubstr("int4"));
   scenario.train.local_steps = 4;
   EXPECT_THROW((void)train_method("none", scenario, {}), Error);
+}
+
+/// A replica at half the speed takes half the samples, in the same time.
+TEST(TrainMethods, WithHeteroDivideBatchesByThroughput) {
+  const Scenario scenario = scenario::parse_scenario(R"([costs]
+forward = "10ms"
+backward = "20ms"
+weights = "4MB"
+[parallel]
+stages = 1
+replicas = 2
+microbatches = 1
+gradient_sync = "compressed"
+[train]
+batch = 12
+staleness = 1
+[[datacenter]]
+name = "west"
+replicas = "0"
+[[datacenter]]
+name = "east"
+replicas = "1"
+speed = 0.5
+[[link]]
+between = ["west", "east"]
+latency = "1ms"
+bandwidth = "1Gbps"
+)",
+                                                     "s.toml");
+  const TrainMethod none = train_method("none", scenario, {});
+  EXPECT_THAT(none.scenario.train.batch, ElementsAre(12, 12));
+  EXPECT_EQ(none.scenario.costs_of(ReplicaId{1}).forward[0], 20ms);
+  for (const char* const name : {"none+hetero", "stella:keep=5%+hetero", "diloco:4+hetero"}) {
+    const TrainMethod hetero = train_method(name, scenario, {});
+    EXPECT_EQ(hetero.name, name);
+    EXPECT_THAT(hetero.scenario.train.batch, ElementsAre(16, 8)) << name;
+    for (const ReplicaId replica : scenario.replica_ids())
+      EXPECT_NEAR(static_cast<double>(hetero.scenario.costs_of(replica).forward[0].count()),
+                  40e6 / 3, 1);
+  }
+  EXPECT_EQ(train_method("none+hetero", scenario, {}).scenario.train.staleness, 0);
+  EXPECT_THROW((void)train_method("none+heteroes", scenario, {}), Error);
 }
 
 TEST(TrainMethods, OfRivalsHaveTheirAuthorsSettings) {

@@ -66,6 +66,29 @@ TEST_F(TrainRuns, OfRivalsSeeWhereASetLosesANumber) {
   }
 }
 
+/// Batches by throughput change how the samples are divided, and not what is learned from them:
+/// each weighs once, also where replicas step alone and meet.
+TEST_F(TrainRuns, WeighEachSampleOnceInUnequalBatches) {
+  ASSERT_EQ(run(3, words("none,none+hetero,stella+hetero,diloco:2+hetero,localsgd:1,"
+                         "localsgd:1+hetero",
+                         {"--optimizer", "sgd", "--set", "datacenter.east.speed=0.5", "--set",
+                          "parallel.microbatches=1"})),
+            0)
+      << output();
+  const nlohmann::json all = curves();
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_EQ(all[0]["settings"]["batch"], (std::vector{2, 1, 3}));
+  EXPECT_EQ(all[1]["settings"]["batch"], (std::vector{3, 2, 1})) << "east is half as fast";
+  for (const nlohmann::json& curve : all) {
+    EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>()) << curve["method"];
+    EXPECT_TRUE(curve["replicas_equal"].get<bool>()) << curve["method"];
+  }
+  for (const std::size_t other : {1U, 4U, 5U})
+    for (std::size_t i = 0; i < all[0]["losses"].size(); ++i)
+      EXPECT_NEAR(all[other]["losses"][i].get<double>(), all[0]["losses"][i].get<double>(), 1e-5)
+          << all[other]["method"] << ", iteration " << i;
+}
+
 /// Fragments in the middle of an iteration, mixed in later or at once; sent as they are DiLoCo's.
 TEST_F(TrainRuns, StreamFragmentsWithTheNumbersOfOtherCode) {
   ASSERT_EQ(run(3, words("streaming-diloco:4,2,1,streaming-diloco:4,2,0:exchange=direct,"

@@ -213,6 +213,40 @@ TEST(ReadTrain, WithoutABatchAGpuTakesItsOwn) {
   EXPECT_EQ(scenario.costs_of(ReplicaId{2}).forward[0], 67'340'067ns);
 }
 
+/// StellaTrain 4.1: in proportion to the speed of GPUs, as many samples in all.
+TEST(ReadTrain, DividesBatchesByThroughput) {
+  const std::string equal = "preset = \"vit-b-16\"\nbatch = 20\n";
+  const Scenario hetero = parse_scenario(on_gpus(equal + "hetero = true\n"), "s.toml");
+  EXPECT_THAT(hetero.train.batch, ElementsAre(34, 34, 11, 11, 10));
+  EXPECT_EQ(hetero.costs_of(ReplicaId{0}).forward[0], 37'777'777ns) << "a third of 34 / 300 s";
+  EXPECT_EQ(parse_scenario(hetero.text, "s.toml").train.batch, hetero.train.batch);
+  const Scenario listed = parse_scenario(
+      on_gpus("preset = \"vit-b-16\"\nbatch = [96, 1, 1, 1, 1]\nhetero = true\n"), "s.toml");
+  EXPECT_EQ(listed.train.batch, hetero.train.batch) << "their sum alone counts";
+  EXPECT_THAT(parse_scenario(on_gpus(equal + "hetero = false\n"), "s.toml").train.batch,
+              ElementsAre(20, 20, 20, 20, 20));
+  // Stated times are of equal batches; those of the slower site grow as its batch does.
+  const std::string stated = on_gpus(equal + "hetero = true\n", "[costs]\nforward = \"10ms\"\n");
+  const std::vector<std::string> slow{"datacenter.cloud.speed=0.25"};
+  const Scenario timed = parse_scenario(stated, "s.toml", slow);
+  EXPECT_THAT(timed.train.batch, ElementsAre(24, 24, 23, 23, 6));
+  EXPECT_EQ(timed.costs_of(ReplicaId{0}).forward[0], 12ms);
+  EXPECT_EQ(timed.costs_of(ReplicaId{4}).forward[0], 12ms) << "40 ms for 20 samples";
+}
+
+TEST(ReadTrain, DividesAllSamplesAndGivesEachOne) {
+  const std::vector<double> speeds{1000, 1, 1}, equal{2, 2, 2};
+  EXPECT_THAT(divided_by_throughput(5, speeds), ElementsAre(3, 1, 1));
+  EXPECT_THAT(divided_by_throughput(3, speeds), ElementsAre(1, 1, 1));
+  EXPECT_THAT(divided_by_throughput(8, equal), ElementsAre(3, 3, 2));
+  EXPECT_THROW((void)divided_by_throughput(2, speeds), Error);
+  EXPECT_THAT(complaint(on_gpus("preset = \"vit-b-16\"\nhetero = true\n")),
+              HasSubstr("train.hetero = true without train.batch"));
+  EXPECT_THAT(complaint(on_gpus("preset = \"vit-b-16\"\nbatch = [1, 1, 1, 1, 1]\nhetero = true\n"
+                                "[train.adapt]\nevery = 5\n")),
+              HasSubstr("the controller chooses the batches"));
+}
+
 TEST(ReadTrain, CostsReplaceAPresetsTimes) {
   const Scenario scenario =
       parse_scenario(on_gpus("preset = \"vit-b-16\"\n", "[costs]\nforward = \"10ms\"\n"), "s.toml");
