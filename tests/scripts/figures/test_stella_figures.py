@@ -9,7 +9,7 @@ import pandas as pd
 
 from longhaul.errors import Failure
 from longhaul.figures.stella import (ablation, adaptation, cluster, fig2, fig3, fig8, fig9, fig10,
-                                     fig11, fig14, gpt2, methods, table2)
+                                     fig11, fig14, fig15, gpt2, methods, table2)
 from longhaul.figures.stella.methods import Run
 from longhaul.papers import claims
 from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
@@ -138,6 +138,20 @@ class Figures(unittest.TestCase):
                              NOT_JUDGED if probes is None else HOLDS)
             self.assertEqual(said["stella-rate"].verdict, PARTLY)  # 96.7 prints 97; 95 is not 99.5
         self.assertAlmostEqual(fig14.by_speed(240), 240 * 300 / (4 * 399))
+
+    def test_learning_is_by_updates_to_the_last_loss_of_both(self):
+        def curves(**losses):
+            return pd.DataFrame([
+                {"method": method, "seed": 1, "updates": 10 * (i + 1), "validation": loss}
+                for method, found in losses.items() for i, loss in enumerate(found)])
+        half = curves(none=[4, 2, 1], slow=[5, 4, 3, 3, 2, 2])
+        self.assertEqual(fig15.learning(half, "slow", "none"), [20 / 50])
+        self.assertEqual(fig15.learning(half, "none", "slow"), [50 / 20])
+        between = curves(none=[4, 2], slow=[4, 3])
+        self.assertEqual(fig15.learning(between, "slow", "none"), [15 / 20])
+        for stale, verdict in (([4, 2.2], HOLDS), ([5, 4], FAILS)):
+            said = fig15.verdict(curves(block=[4, 2], stella=stale))
+            self.assertEqual((said.id, said.verdict), ("stella-convergence", verdict))
 
     def test_settings_of_one_bandwidth_are_compared(self):
         self.assertEqual(fig3.verdict(probes_at((100, 0.1), (105, 0.2), (400, 0.1))).verdict, HOLDS)

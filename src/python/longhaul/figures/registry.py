@@ -95,6 +95,7 @@ LISTED = (
     "stella.gpt2",
     "stella.fig12",
     "stella.fig13",
+    "stella.fig15",
     "runs.train_methods",
     "runs.train_foretold",
     "runs.train_blocks",

@@ -111,9 +111,7 @@ def verdicts(table, probes=None):
                      "99.5."),
         fig3.verdict(probes) if measured else
         claims.judge("stella-equal-bandwidth", claims.NOT_JUDGED, "nothing",
-                     "It is of learning, of which no probes were given (--probes)."),
-        claims.judge("stella-convergence", claims.NOT_JUDGED, "nothing",
-                     "It is of learning, of which this figure simulates nothing.")]
+                     "It is of learning, of which no probes were given (--probes).")]
 
 
 def figure_of(table, measured):
