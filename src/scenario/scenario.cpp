@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
@@ -70,7 +71,16 @@ Bytes share(Bytes of_device, int chunks_on_device, int local) {
   return Bytes{part(of_device.count(), chunks_on_device, local)};
 }
 
+/// The reader sorts links of more than 64 datacenters (reader/links.cpp), of which there may be a
+/// million. Where it has not, or a pair has none, all are looked at.
 const Link* Scenario::link(DatacenterId from, DatacenterId to) const {
+  if (datacenters.size() > 64) {
+    const auto found =
+        std::ranges::lower_bound(links, std::pair{from, to}, {}, [](const Link& each) {
+          return std::pair{each.from, each.to};
+        });
+    if (found != links.end() && found->from == from && found->to == to) return &*found;
+  }
   return find_entry(links, [&](const Link& l) { return l.from == from && l.to == to; });
 }
 

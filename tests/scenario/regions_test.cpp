@@ -114,6 +114,30 @@ TEST_F(Regions, TheOtherWayServesWhereItAloneWasMeasured) {
   EXPECT_EQ(scenario.link(kWest, kEast)->bandwidth, 2_Gbps);
 }
 
+TEST_F(Regions, SitesOfOneRegionAreNear) {
+  const Scenario scenario = load(in_regions("a:one", "a:one"));
+  EXPECT_EQ(scenario.link(kWest, kEast)->latency, 1ms);
+  EXPECT_EQ(scenario.link(kWest, kEast)->bandwidth, Bandwidth{11.3e9});
+}
+
+/// Every pair finds its link, whether an entry gives it or the table.
+TEST_F(Regions, AThousandSitesHaveAMillionLinks) {
+  std::string text =
+      "[parallel]\nstages = 1\nreplicas = 1024\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n"
+      "weights = \"1MiB\"\nmessage = \"1MiB\"\n[wan]\nregions = \"t.csv\"\n";
+  for (int site = 0; site < 1024; ++site)
+    text += fmt::format("[[datacenter]]\nname = \"s{0}\"\nreplicas = [{0}]\nregion = \"{1}\"\n",
+                        site, site % 2 == 0 ? "a:one" : "b:two");
+  text += "[[link]]\nbetween = [\"s7\", \"s900\"]\nlatency = \"7ms\"\n";
+  const Scenario scenario = load(text);
+  EXPECT_EQ(scenario.links.size(), 1024U * 1023U);
+  EXPECT_EQ(scenario.link(DatacenterId{7}, DatacenterId{900})->latency, 7ms);
+  EXPECT_EQ(scenario.link(DatacenterId{900}, DatacenterId{7})->latency, 7ms);
+  EXPECT_EQ(scenario.link(DatacenterId{8}, DatacenterId{901})->latency, 10ms);
+  EXPECT_EQ(scenario.link(DatacenterId{1023}, DatacenterId{1})->latency, 1ms);
+  EXPECT_EQ(scenario.link(DatacenterId{5}, DatacenterId{5}), nullptr);
+}
+
 TEST_F(Regions, UnknownOnesAndPairsAreRefused) {
   EXPECT_THAT(complaint_of(in_regions("a:one", "b:twoo")),
               AllOf(HasSubstr("s.toml:14:10: datacenter.region = \"b:twoo\" is no region"),

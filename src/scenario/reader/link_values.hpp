@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scenario/reader/sections.hpp"
@@ -56,8 +58,11 @@ public:
   [[nodiscard]] bool any() const { return any_; }
   /// Do both have a region?
   [[nodiscard]] bool both(DatacenterId from, DatacenterId to) const;
-  /// The measurement from one to the other, or else the opposite one; nullopt where there is
-  /// neither, or where one has no region.
+  /// Of both; "" where one of them has none.
+  [[nodiscard]] std::pair<std::string_view, std::string_view> names(DatacenterId from,
+                                                                    DatacenterId to) const;
+  /// The measurement from one to the other, or else the opposite one; in one region, where neither
+  /// was measured, the preset same-region. nullopt where there is none, or one has no region.
   [[nodiscard]] std::optional<RegionPair> link(DatacenterId from, DatacenterId to) const;
   [[noreturn]] void refuse_pair(const ConfigPosition& place, DatacenterId from,
                                 DatacenterId to) const;

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "scenario/files/link_trace.hpp"
 #include "scenario/reader/link_values.hpp"
@@ -8,6 +11,9 @@ namespace longhaul::scenario {
 namespace {
 
 using Pair = std::pair<DatacenterId, DatacenterId>;
+
+/// Links of more datacenters are sorted by their ends, where Scenario::link() looks for them.
+constexpr std::size_t kMostUnsorted = 64;
 
 /// The ordered pairs that an entry links; none for between = "all".
 std::vector<Pair> read_pairs(const Section& section, const Scenario& scenario) {
@@ -62,15 +68,22 @@ public:
   }
 
   /// Gives every pair of datacenters without a link the one of between = "all", or what was
-  /// measured between their regions.
+  /// measured between their regions. Of many datacenters links come by their ends.
   void finish() {
+    std::vector<Link> given;
+    const bool by_ends = count_ > kMostUnsorted;
+    if (by_ends) given.swap(scenario_.links);
+    std::ranges::sort(given, {}, [](const Link& link) { return std::pair{link.from, link.to}; });
+    if (of_all_ || regions_.any()) scenario_.links.reserve(count_ * count_);
+    auto next = given.begin();
     for (std::size_t i = 0; i < linked_.size(); ++i) {
       const Pair pair{static_cast<DatacenterId>(i / count_), static_cast<DatacenterId>(i % count_)};
-      if (linked_[i] || pair.first == pair.second) continue;
-      if (of_all_)
-        add(pair, *of_all_);
-      else if (const auto measured = regions_.link(pair.first, pair.second))
-        keep(pair, measured_link(*measured));
+      if (linked_[i]) {
+        if (by_ends) scenario_.links.push_back(std::move(*next++));
+        continue;
+      }
+      if (pair.first == pair.second) continue;
+      if (const Link* const link = of_rest(pair)) keep(pair, *link);
     }
   }
 
@@ -84,8 +97,21 @@ private:
     if (!regions_.any()) (void)read_whole(section, {});
   }
 
-  /// Adds the link of an entry: its own values, the others as measured between the pair's regions.
-  void add(const Pair& pair, const Section& section) {
+  /// What no entry names: the same for all pairs of two regions; nullptr: no link.
+  [[nodiscard]] const Link* of_rest(const Pair& pair) {
+    const auto [known, is_new] = rest_.try_emplace(regions_.names(pair.first, pair.second));
+    if (!is_new) return known->second ? &*known->second : nullptr;
+    if (of_all_)
+      known->second = of_entry(pair, *of_all_);
+    else if (const auto measured = regions_.link(pair.first, pair.second))
+      known->second = measured_link(*measured);
+    return known->second ? &*known->second : nullptr;
+  }
+
+  void add(const Pair& pair, const Section& section) { keep(pair, of_entry(pair, section)); }
+
+  /// The link of an entry: its own values, the others as measured between the pair's regions.
+  Link of_entry(const Pair& pair, const Section& section) {
     Link link;
     if (pair.first != pair.second && regions_.both(pair.first, pair.second) &&
         !gives_latency_and_rate(section)) {
@@ -93,7 +119,7 @@ private:
       if (!measured) regions_.refuse_pair(section.place(), pair.first, pair.second);
       link = measured_link(*measured);
     }
-    keep(pair, read_whole(section, link));
+    return read_whole(section, link);
   }
 
   Link read_whole(const Section& section, const Link& before) {
@@ -114,7 +140,7 @@ private:
     link.from = pair.first;
     link.to = pair.second;
     linked_[slot(pair)] = true;
-    scenario_.links.push_back(link);
+    scenario_.links.push_back(std::move(link));
   }
 
   [[nodiscard]] std::size_t slot(const Pair& pair) const {
@@ -130,6 +156,7 @@ private:
   bool message_known_;
   std::size_t count_;
   std::vector<bool> linked_;
+  std::map<std::pair<std::string_view, std::string_view>, std::optional<Link>> rest_;
   std::optional<Section> of_all_;
 };
 

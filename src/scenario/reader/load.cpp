@@ -1,5 +1,6 @@
 #include "scenario/reader/load.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <system_error>
@@ -32,6 +33,17 @@ std::string read_name(const ConfigNode& root, const std::string& source) {
   return name;
 }
 
+/// Appends what the stream has, in pieces, until the text is as long as `size`.
+void read_up_to(std::size_t size, std::istream& stream, std::string& text) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  while (text.size() < size && stream) {
+    const std::size_t before = text.size();
+    text.resize(std::min(size, before + kPiece));
+    stream.read(text.data() + before, static_cast<std::streamsize>(text.size() - before));
+    text.resize(before + to_size(stream.gcount()));
+  }
+}
+
 /// At most one byte more than is accepted, whatever the file is.
 std::string read_file(const std::filesystem::path& file) {
   std::error_code error;
@@ -42,13 +54,11 @@ std::string read_file(const std::filesystem::path& file) {
   if (!stream)
     fail("{}: the file cannot be read ({}). Check its name and permissions.", file.string(),
          std::generic_category().message(errno));
-  std::string text(kLargestText + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(to_size(stream.gcount()));
-  if (text.size() <= kLargestText || !holds_files(text)) return text;
-  text.resize(kLargestText + kLargestTraces + 1);  // a text that holds files, out of a record
-  stream.read(text.data() + kLargestText + 1, static_cast<std::streamsize>(kLargestTraces));
-  text.resize(kLargestText + 1 + to_size(stream.gcount()));
+  std::string text;
+  read_up_to(kLargestText + 1, stream, text);
+  // A text that holds files, out of a record.
+  if (text.size() > kLargestText && holds_files(text))
+    read_up_to(kLargestText + kLargestTraces + 1, stream, text);
   return text;
 }
 

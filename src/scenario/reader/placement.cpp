@@ -7,7 +7,7 @@
 namespace longhaul::scenario {
 namespace {
 
-constexpr std::size_t kMostDatacenters = 64;
+constexpr std::size_t kMostDatacenters = 1024;  // a million links, 200 MB of them
 constexpr double kMostSpeed = 1000;
 constexpr double kMostPrice = 1e6;  // $
 

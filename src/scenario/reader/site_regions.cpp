@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "base/suggest.hpp"
 #include "scenario/files/embedded_files.hpp"
+#include "scenario/presets.hpp"
 #include "scenario/reader/link_values.hpp"
 
 namespace longhaul::scenario {
@@ -59,11 +61,20 @@ bool SiteRegions::both(DatacenterId from, DatacenterId to) const {
   return !region(from).empty() && !region(to).empty();
 }
 
+std::pair<std::string_view, std::string_view> SiteRegions::names(DatacenterId from,
+                                                                 DatacenterId to) const {
+  if (!both(from, to)) return {};
+  return {region(from), region(to)};
+}
+
 std::optional<RegionPair> SiteRegions::link(DatacenterId from, DatacenterId to) const {
   if (!both(from, to)) return std::nullopt;
   if (const RegionPair* pair = table_->find(region(from), region(to))) return *pair;
   if (const RegionPair* pair = table_->find(region(to), region(from))) return *pair;
-  return std::nullopt;
+  if (region(from) != region(to)) return std::nullopt;
+  static const LinkPreset& near =
+      *std::ranges::find(link_presets(), "same-region", &LinkPreset::name);
+  return RegionPair{2 * near.latency, near.bandwidth};
 }
 
 void SiteRegions::refuse_pair(const ConfigPosition& place, DatacenterId from,

@@ -64,8 +64,8 @@ void remove(ConfigNode& table, std::string_view key);
 /// Text of a stranger for a message: at most 60 characters, control characters as '?'.
 [[nodiscard]] std::string shown(std::string_view text);
 
-/// The largest scenario text that is read.
-inline constexpr std::size_t kLargestText = std::size_t{1} << 20;
+/// The largest scenario text that is read: 1,024 datacenters and some 200,000 links.
+inline constexpr std::size_t kLargestText = std::size_t{1} << 24;
 
 /// Reads TOML 1.0 into a tree of our own; the one place that knows the TOML library. Bounded: texts
 /// up to kLargestText, keys up to 32 levels, values nested up to the library's limit (256). Throws

@@ -4,6 +4,7 @@
 
 #include "base/random.hpp"
 #include "scenario/complaint.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul {
 namespace {
@@ -70,12 +71,20 @@ TEST(Hostile, ManyTablesAreBounded) {
       scenario::complaint(repeated("[[link]]\n", 100'000) + scenario::joined(scenario::kLines)),
       HasSubstr("no ends"));
   std::string datacenters;
-  for (int i = 0; i < 100; ++i)
+  for (int i = 0; i < 1100; ++i)
     datacenters += fmt::format("[[datacenter]]\nname = \"d{}\"\nstages = []\n", i);
   EXPECT_THAT(
       scenario::complaint("[parallel]\nstages = 1\nmicrobatches = 1\n[costs]\nforward = \"1ms\"\n" +
                           datacenters),
-      HasSubstr("datacenter 65 (64 is the limit)"));
+      HasSubstr("datacenter 1025 (1024 is the limit)"));
+}
+
+TEST(Hostile, TheLargestTextIsRead) {
+  const std::string text = scenario::joined(scenario::kLines);
+  const std::size_t room = scenario::kLargestText - text.size();
+  EXPECT_EQ(scenario::complaint(text + '#' + repeated("x", room - 1)), "accepted");
+  EXPECT_THAT(scenario::complaint(text + '#' + repeated("x", room)),
+              HasSubstr("larger than 16777216 bytes"));
 }
 
 TEST(Hostile, TheLargestCountsAreReadInTime) {
