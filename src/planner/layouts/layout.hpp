@@ -58,6 +58,9 @@ struct SiteChoice {
   friend bool operator==(const SiteChoice&, const SiteChoice&) = default;
 };
 
+/// Of more sites not every group is tried, and rings over them are played step by step.
+inline constexpr std::size_t kMostGroupedSites = 6;
+
 /// GPUs of the largest layout.
 inline constexpr std::int64_t kMostGpusOfLayout = 1 << 20;
 
@@ -138,9 +141,10 @@ struct LayoutProblem {
 
 /// What a scenario says of a search: its model, global batch (what its M, replicas and micro-batch
 /// make), datacenters with their GPUs and links. Several datacenters: each alone, and each
-/// group of them in the order of the file, by stages and by replicas. Throws Error where there is
-/// no model, no link between two datacenters, or something that the times of layouts leave out:
-/// links that are shared or change, [[node]], speeds.
+/// group of them in the order of the file, by stages and by replicas; of more than
+/// kMostGroupedSites the largest alone, and the first 2, 4, 8, ... and all by replicas. Throws
+/// Error where there is no model, no link between two datacenters, or something that the times of
+/// layouts leave out: links that are shared or change, [[node]], speeds.
 [[nodiscard]] LayoutProblem layout_problem(const Scenario& scenario,
                                            const profile::Machine& machine,
                                            const profile::Calibration& calibration);

@@ -8,8 +8,6 @@ namespace {
 
 using profile::TrainingRow;
 
-constexpr std::size_t kMostSites = 6;  ///< every group of them is tried
-
 int global_batch_of(const Scenario& scenario) {
   const Parallel& parallel = scenario.parallel;
   return parallel.replicas * parallel.microbatches * scenario.model->microbatch_size;
@@ -51,11 +49,21 @@ SiteLink link_between(const Scenario& scenario, int from, int to) {
   return {link->latency, link->bandwidth};
 }
 
+/// Of many sites: the largest alone, and the first 2, 4, 8, ... and all by replicas.
+void add_first_sites(LayoutProblem& problem) {
+  const int count = static_cast<int>(problem.sites.size());
+  const auto largest = std::ranges::max_element(
+      problem.sites, {}, [](const LayoutSite& site) { return site.gpus.value_or(0); });
+  problem.placings = {{{static_cast<int>(largest - problem.sites.begin())}, SiteSplit::stages}};
+  for (int first = 2; first < 2 * count; first *= 2) {
+    SiteChoice choice{{}, SiteSplit::replicas};
+    for (int site = 0; site < std::min(first, count); ++site) choice.sites.push_back(site);
+    problem.placings.push_back(std::move(choice));
+  }
+}
+
 void add_sites(const Scenario& scenario, LayoutProblem& problem) {
   const int count = static_cast<int>(scenario.datacenters.size());
-  if (at(count) > kMostSites)
-    fail("{} datacenters (the search tries every group of at most {}). Leave some out.", count,
-         kMostSites);
   problem.sites.clear();
   for (const Datacenter& datacenter : scenario.datacenters)
     problem.sites.push_back({datacenter.name, datacenter.gpus});
@@ -63,6 +71,7 @@ void add_sites(const Scenario& scenario, LayoutProblem& problem) {
   for (int from = 0; from < count; ++from)
     for (int to = 0; to < count; ++to)
       if (from != to) problem.links[at(from)][at(to)] = link_between(scenario, from, to);
+  if (at(count) > kMostGroupedSites) return add_first_sites(problem);
   problem.placings.clear();
   for (unsigned group = 1; group < 1U << count; ++group) {
     SiteChoice choice;

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "planner/hierarchy/ring_times.hpp"
 #include "scenario/model_operators.hpp"
 
 namespace longhaul::planner {
@@ -42,13 +43,15 @@ BackwardParts backward_parts(const PartGraph& part, const RowGraph& graph,
 /// Makes the times of one layout.
 class TimesOfLayout {
 public:
+  using RingOverSites = std::function<Duration(Bytes)>;
   TimesOfLayout(const LayoutProblem& problem, const Layout& layout, const RowGraph& graph,
-                const ParameterValues& values)
+                const ParameterValues& values, RingOverSites ring)
       : problem_{problem},
         layout_{layout},
         graph_{graph},
         row_{graph.row},
         values_{values},
+        ring_{std::move(ring)},
         layer_{backward_parts(graph.layer, graph, values)},
         head_{backward_parts(graph.head, graph, values)} {}
 
@@ -157,6 +160,7 @@ private:
     const SiteChoice& choice = problem_.placings[at(layout_.placing)];
     const auto count = static_cast<std::int64_t>(choice.sites.size());
     if (count < 2 || choice.split == SiteSplit::stages) return {};
+    if (choice.sites.size() > kMostGroupedSites) return ring_(Bytes{std::llround(bytes)});
     Duration latency{};
     Bandwidth rate;
     for (std::size_t i = 0; i < choice.sites.size(); ++i) {
@@ -213,6 +217,7 @@ private:
   const RowGraph& graph_;
   const TrainingRow& row_;
   const ParameterValues& values_;
+  RingOverSites ring_;
   BackwardParts layer_, head_;
   std::vector<int> layers_;
   LayoutTimes times_;
@@ -258,8 +263,33 @@ LayoutTimes LayoutTimer::times(const Layout& layout, const ParameterValues* valu
   row.pipeline = layout.pipeline;
   row.chunks = layout.chunks;
   row.sharding = layout.sharding;
-  return TimesOfLayout{problem_, layout, graph, values == nullptr ? problem_.values : *values}
+  const auto ring = [&](Bytes weights) { return ring_over_sites(layout, weights); };
+  return TimesOfLayout{problem_, layout, graph, values == nullptr ? problem_.values : *values, ring}
       .make();
+}
+
+/// Gathers come before the first block, so that what is divided is played as two collectives.
+Duration LayoutTimer::ring_over_sites(const Layout& layout, Bytes weights) {
+  const bool divided = layout.sharding != profile::ShardingKind::none;
+  const auto [found, is_new] =
+      rings_.try_emplace({layout.placing, divided, weights.count()}, Duration{});
+  if (!is_new || weights < Bytes{1}) return found->second;
+  const std::vector<int>& sites = problem_.placings[at(layout.placing)].sites;
+  std::vector<RingLink> links;
+  for (std::size_t i = 0; i < sites.size(); ++i) {
+    const SiteLink& link = problem_.links[at(sites[i])][at(sites[(i + 1) % sites.size()])];
+    links.push_back({link.bandwidth, link.latency});
+  }
+  RingPlayer ring;
+  const auto add = [&](CollectiveKind kind) {
+    RingTimes times{std::vector<Duration>(sites.size()), {}, {}};
+    ring.play(kind, weights, links, times);
+    found->second += std::ranges::max(times.over);
+  };
+  if (!divided) add(CollectiveKind::all_reduce);
+  if (divided) add(CollectiveKind::all_gather);
+  if (divided) add(CollectiveKind::reduce_scatter);
+  return found->second;
 }
 
 }  // namespace longhaul::planner

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -64,8 +66,11 @@ private:
     bool refused = false;
   };
   [[nodiscard]] Graph& made(const Layout& layout);
+  /// Of `weights` bytes that replicas in many sites sum: the ring that the simulator plays.
+  [[nodiscard]] Duration ring_over_sites(const Layout& layout, Bytes weights);
 
   const LayoutProblem& problem_;
+  std::map<std::tuple<int, bool, std::int64_t>, Duration> rings_;  ///< by placing, sharding, bytes
   std::map<std::tuple<int, int, RecomputeKind>, Graph> graphs_;
 };
 

@@ -260,6 +260,19 @@ TEST(LayoutProblem, RefusesWhatTimesLeaveOut) {
   }
 }
 
+TEST(LayoutProblem, TakesTheFirstOfManySites) {
+  std::string more;
+  for (int site = 2; site < 9; ++site)
+    more += fmt::format("[[datacenter]]\nname = \"s{}\"\ngpus = {}\n", site, site == 5 ? 64 : 8);
+  more += "[[link]]\nbetween = \"all\"\nlatency = \"20ms\"\nbandwidth = \"5Gbps\"\n";
+  const LayoutProblem problem = problem_of_two("", more);
+  ASSERT_EQ(problem.placings.size(), 5U);
+  EXPECT_EQ(problem.placings[0], (SiteChoice{{5}, SiteSplit::stages}));
+  EXPECT_EQ(problem.placings[1], (SiteChoice{{0, 1}, SiteSplit::replicas}));
+  EXPECT_EQ(problem.placings[3].sites.size(), 8U);
+  EXPECT_EQ(problem.placings[4].sites, (std::vector{0, 1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
 TEST(LayoutFront, KeepsWhatNoOtherBeats) {
   LayoutFront front;
   const auto plan = [](int gpus, int ns) {

@@ -86,6 +86,48 @@ TEST(RepresentativeText, HasTheMakespanOfTheWhole) {
   EXPECT_GT(of_sites, 10);
 }
 
+/// Around nine sites whose links differ, what sums take is the simulator's ring.
+TEST(RepresentativeText, HasTheRingOfManySites) {
+  Random random{22};
+  LayoutProblem problem = test::layout_problem(72);
+  problem.sites.clear(), problem.links.clear();
+  problem.placings = {{{}, SiteSplit::replicas}};
+  for (int from = 0; from < 9; ++from) {
+    problem.sites.push_back({fmt::format("site-{}", from), std::nullopt});
+    problem.placings[0].sites.push_back(from);
+    problem.links.emplace_back();
+    for (int to = 0; to < 9; ++to)
+      problem.links.back().push_back({Duration{random.between(1'000'000, 90'000'000)},
+                                      Bandwidth{1e9 * static_cast<double>(random.between(1, 9))}});
+  }
+  int equal = 0;
+  for (int i = 0; i < 40; ++i) {
+    Layout layout;
+    layout.data = 9;
+    layout.pipeline = test::one_of<int>(random, {1, 2, 4});
+    layout.order = layout.pipeline == 1 ? LayoutOrder::gpipe
+                                        : test::one_of<LayoutOrder>(
+                                              random, {LayoutOrder::one_f_one_b, LayoutOrder::zbv});
+    if (is_wave(layout.order)) layout.chunks = 2;
+    layout.sharding = test::one_of<profile::ShardingKind>(
+        random, {profile::ShardingKind::none, profile::ShardingKind::zero1});
+    const LayoutPlan plan = timed(problem, layout);
+    const Scenario part =
+        scenario::parse_scenario(representative_text(problem, plan, "part"), "part.toml");
+    const Schedule schedule = schedule::generate(to_string(layout.order), part);
+    Duration end{};
+    for (const OpTime& time : sim::simulate(plan::lower(schedule, part)))
+      end = std::max(end, time.end);
+    const bool one_sum = layout.chunks == 1 && layout.sharding == profile::ShardingKind::none;
+    equal += one_sum ? 1 : 0;
+    if (one_sum)
+      EXPECT_EQ(end, plan.iteration) << i;
+    else
+      EXPECT_LE(end, plan.iteration) << i;
+  }
+  EXPECT_GT(equal, 5);
+}
+
 TEST(RepresentativeText, HasReplicasThatShareTheWan) {
   const LayoutProblem problem = test::two_sites();
   Layout layout;
