@@ -66,6 +66,7 @@ void RecvLanes::receive_payload(MessageInFlight& flight) {
 }
 
 void RecvLanes::header_came(OpId recv, std::size_t size, TimePoint at) {
+  if (state_.fault_op == recv) inject_fault(*state_.options.fault);
   MessageInFlight& flight = flight_of(recv);
   flight.start = at;
   ++state_.open_transfers;

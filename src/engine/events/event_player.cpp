@@ -67,6 +67,7 @@ void EventPlayer::begin(TimePoint at) {
   began_ = at;
   live_.clear(stream_.first);
   held_back_.clear();
+  sending_.clear();
   begun_[stream_.first] = at;
   while (!timers_.empty()) timers_.pop();
   for (LaneState& lane : lanes_) {

@@ -180,6 +180,7 @@ private:
   void draw(Sources::Entry& entry, const plan::Draw& draw, TimePoint at);
 
   void make_tables();
+  void find_shared_sets(std::vector<bool>& shared);
   void set_timer(TimePoint due, Timer::Kind kind, const OpInstance& op) {
     timers_.push({due, kind, op.op, op.iteration});
   }
@@ -207,8 +208,13 @@ private:
     TimePoint due{};
     TimePoint planned_end{};  ///< had it begun when what it holds was free
   };
-  std::vector<RunningBlock> running_;   ///< on the device
-  std::vector<OpInstance*> held_back_;  ///< should run, when a block before them is over
+  std::vector<RunningBlock> running_;  ///< on the device
+  struct SendUnderWay {
+    OpInstance* op = nullptr;
+    TimePoint planned_end{};  ///< of its hold, had it begun when what it holds was free
+  };
+  std::vector<SendUnderWay> sending_;   ///< of what several lanes hold
+  std::vector<OpInstance*> held_back_;  ///< should run, when what is before them is over
 
   EventMessages messages_;
   std::unordered_map<comm::RequestId, Expectation> expected_;

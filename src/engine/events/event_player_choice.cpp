@@ -1,12 +1,30 @@
 // What is decided at the end of an instant, one thing after the other.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/index.hpp"
 #include "engine/events/event_player.hpp"
 #include "plan/check_extras.hpp"
 
 namespace longhaul::engine {
+
+/// What is held together stands in one table, and so does all that shares something with it:
+/// `shared` are resources of several ranks.
+void EventPlayer::find_shared_sets(std::vector<bool>& shared) {
+  shared_set_.assign(plan_.set_begin.empty() ? 0 : plan_.set_begin.size() - 1, false);
+  for (bool grows = true; std::exchange(grows, false);) {
+    for (std::size_t set = 0; set < shared_set_.size(); ++set) {
+      const auto first = plan_.set_items.begin() + plan_.set_begin[set];
+      const auto last = plan_.set_items.begin() + plan_.set_begin[set + 1];
+      if (shared_set_[set] ||
+          std::none_of(first, last, [&](ResourceId held) { return shared[index(held)]; }))
+        continue;
+      shared_set_[set] = grows = true;
+      for (auto held = first; held != last; ++held) shared[index(*held)] = true;
+    }
+  }
+}
 
 void EventPlayer::make_tables() {
   const comm::HostRanks& host_ranks = state_.host_ranks;
@@ -20,10 +38,9 @@ void EventPlayer::make_tables() {
       if (std::ranges::find(ranks, lane.rank) == ranks.end()) ranks.push_back(lane.rank);
     }
   }
-  shared_set_.resize(plan_.set_begin.empty() ? 0 : plan_.set_begin.size() - 1, false);
-  for (std::size_t set = 0; set < shared_set_.size(); ++set)
-    for (std::uint32_t i = plan_.set_begin[set]; i < plan_.set_begin[set + 1]; ++i)
-      if (holders[index(plan_.set_items[i])].size() > 1) shared_set_[set] = true;
+  std::vector<bool> shared(plan_.resources.size(), false);
+  for (std::size_t i = 0; i < shared.size(); ++i) shared[i] = holders[i].size() > 1;
+  find_shared_sets(shared);
   for (std::size_t i = 0; i < holders.size(); ++i) {
     for (const Rank rank : holders[i]) {
       if (host_ranks.host_of(rank) != host_ranks.host_of(holders[i].front()))

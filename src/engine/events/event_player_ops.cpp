@@ -127,9 +127,10 @@ void EventPlayer::start(OpInstance& op, TimePoint start, TimePoint at) {
     begin_op(op, at);
 }
 
-/// Does a block that began late, or is to begin late, still have what the op was planned to have?
+/// Does a block or a send of this rank that began late, or is to begin late, or whose end has not
+/// been seen, still have what the op was planned to have?
 bool EventPlayer::must_wait(const OpInstance& op, TimePoint at) const {
-  if (plan_.op(op.op).kind != OpKind::compute) return false;
+  if (plan_.op(op.op).kind == OpKind::recv) return false;
   return std::ranges::any_of(plan_.resources_of(op.op), [&](ResourceId needed) {
     const auto holds = [&](const OpInstance& other) {
       const auto held = plan_.resources_of(other.op);
@@ -137,6 +138,10 @@ bool EventPlayer::must_wait(const OpInstance& op, TimePoint at) const {
     };
     return std::ranges::any_of(held_back_,
                                [&](const OpInstance* other) { return holds(*other); }) ||
+           std::ranges::any_of(sending_,
+                               [&](const SendUnderWay& send) {
+                                 return send.planned_end <= op.time.start && holds(*send.op);
+                               }) ||
            std::ranges::any_of(running_, [&](const RunningBlock& block) {
              return block.due > at && block.planned_end <= op.time.start && holds(*block.op);
            });
@@ -167,11 +172,15 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
     meet_versions();
     if (own.kind == OpKind::compute) device_.meets(op.op, op.version);
   }
-  if (own.kind == OpKind::recv) return;
   const bool strikes = state_.fault_op == op.op &&
                        state_.options.fault->iteration == first_iteration_ + op.iteration;
   if (strikes) inject_fault(*state_.options.fault);
-  if (own.kind == OpKind::send) return send_payload(op, strikes, at);
+  if (own.kind == OpKind::recv) return;
+  if (own.kind == OpKind::send) {
+    if (facts_.access_of(own) == Access::request)
+      sending_.push_back({&op, planned + hold_time(op.op, op.iteration, planned)});
+    return send_payload(op, strikes, at);
+  }
   const plan::Draw* const drawn = draw_of(op.op);
   const double factor =
       drawn != nullptr && drawn->takes
@@ -195,6 +204,7 @@ void EventPlayer::end(OpInstance& op, TimePoint due, TimePoint at) {
   moves_ = true;
   LaneState& lane = lane_of(op.op);
   if (plan_.op(op.op).kind != OpKind::recv) {
+    std::erase_if(sending_, [&](const SendUnderWay& send) { return send.op == &op; });
     if (lane.way == Way::in_turn) {
       lane.busy = false;
       lane.free = due;

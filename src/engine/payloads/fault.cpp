@@ -16,12 +16,13 @@
 namespace longhaul::engine {
 namespace {
 
-constexpr std::pair<std::string_view, FaultAim> kAims[] = {{"send", FaultAim::send},
-                                                           {"write", FaultAim::write}};
+constexpr std::pair<std::string_view, FaultAim> kAims[] = {
+    {"send", FaultAim::send}, {"recv", FaultAim::recv}, {"write", FaultAim::write}};
 constexpr std::string_view kRelay = "relay";
 
 /// The kind of op that it is a fault of.
 OpKind op_kind_of(const Fault& fault) {
+  if (fault.aim == FaultAim::recv) return OpKind::recv;
   const bool message =
       fault.relayed || fault.leg != MessageLeg::whole || fault.aim == FaultAim::send;
   switch (fault.kind) {
@@ -57,7 +58,7 @@ bool is_aimed_at(const Fault& fault, const Plan& plan, const RelayTable& forward
   fail(
       "fault \"{}\" is not one. Write KIND@RANK:OPINDEX[:ITERATION] with kill, freeze, norecv, "
       "lose, corrupt, mixup, twice, swap, device, perturb, omit, repeat or stale; for OPINDEX also "
-      "scatterN, wanN, gatherN or relayN, for kill and freeze sendN or write0.",
+      "scatterN, wanN, gatherN or relayN, for kill and freeze sendN, recvN or write0.",
       text);
 }
 
@@ -125,7 +126,7 @@ std::optional<OpId> find_fault_op(const std::optional<Fault>& fault, const Plan&
   if (!fault || fault->rank != self || fault->iteration != iteration) return std::nullopt;
   if (fault->aim == FaultAim::write) return std::nullopt;
   const bool of_leg =
-      fault->relayed || fault->leg != MessageLeg::whole || fault->aim == FaultAim::send;
+      fault->relayed || fault->leg != MessageLeg::whole || fault->aim != FaultAim::op;
   const RelayTable forwards{plan, self};
   const OpRange mine = ops_of_rank(plan, self);
   int place = 0;

@@ -25,8 +25,9 @@ namespace longhaul::engine {
   X(swap, "swap")               \
   X(device, "device") X(perturb, "perturb") X(omit, "omit") X(repeat, "repeat") X(stale, "stale")
 LONGHAUL_LISTED_ENUM(FaultKind, LONGHAUL_FAULT_KINDS);
-/// The target of a fault: a block or message, as its kind says; a send; the writing of rows.
-enum class FaultAim { op, send, write };
+/// The target of a fault: a block or message, as its kind says; a send; a receive whose transfer
+/// has begun; the writing of rows.
+enum class FaultAim { op, send, recv, write };
 
 /// A fault on purpose, for tests of the watchdog: what happens to one rank at one of its ops.
 struct Fault {
@@ -44,10 +45,10 @@ struct Fault {
 /// and swap@. Each takes the first op of its kind (block, receive or send) at or after OPINDEX.
 /// For OPINDEX may stand scatterN, wanN or gatherN: the rank's send (norecv: receive) N of that
 /// leg; or relayN: number N of those that it takes on for others (norecv: that it receives to do
-/// so). kill@ and freeze@ also take sendN, the rank's send N, and write0: the file of its rows is
-/// half-written. device@ makes the rank's device fail with a block, as a CUDA error would. swap@,
-/// perturb@, omit@, repeat@ and stale@ change what real layers compute; omit and repeat take a send
-/// that is added up by its receiver, stale one that is not.
+/// so). kill@ and freeze@ also take sendN and recvN, the rank's send or receive N, and write0: the
+/// file of its rows is half-written. device@ makes the rank's device fail with a block, as a CUDA
+/// error would. swap@, perturb@, omit@, repeat@ and stale@ change what real layers compute; omit
+/// and repeat take a send that is added up by its receiver, stale one that is not.
 [[nodiscard]] Fault parse_fault(std::string_view text);
 
 /// The op of the fault when `self` runs `iteration`; nullopt: none.

@@ -23,6 +23,7 @@ TEST(Fault, IsRead) {
   EXPECT_EQ(parse_fault("twice@0:1").kind, FaultKind::send_twice);
   EXPECT_EQ(parse_fault("device@0:1").kind, FaultKind::device);
   EXPECT_EQ(parse_fault("kill@0:send3:1").aim, FaultAim::send);
+  EXPECT_EQ(parse_fault("kill@0:recv3:1").aim, FaultAim::recv);
   EXPECT_EQ(parse_fault("freeze@0:write0:1").aim, FaultAim::write);
 }
 
@@ -30,7 +31,7 @@ TEST(Fault, IsRefusedWhereItMakesNoSense) {
   for (const char* text :
        {"", "kill", "kill@", "kill@1", "kill@1:", "kill@1:x", "kill@1:2:3:4", "stumble@1:2",
         "kill@-1:2", "kill@1:99999999999", "kill@1:wan", "kill@1:pan2", "lose@1:send2",
-        "kill@1:send", "device@1:write0", "kill@1:relaywan2", "wan@1:2"})
+        "lose@1:recv2", "kill@1:send", "device@1:write0", "kill@1:relaywan2", "wan@1:2"})
     EXPECT_THROW((void)parse_fault(text), Error) << text;
 }
 
@@ -49,6 +50,7 @@ TEST(Fault, StrikesOneOpOfOneRankInOneIteration) {
   EXPECT_EQ(find_fault_op(parse_fault("device@1:0"), plan, Rank{1}, 0), builder.id(block));
   EXPECT_EQ(find_fault_op(parse_fault("kill@0:send0"), plan, Rank{0}, 0), builder.id(message.send));
   EXPECT_EQ(find_fault_op(parse_fault("kill@0:send1"), plan, Rank{0}, 0), std::nullopt);
+  EXPECT_EQ(find_fault_op(parse_fault("kill@1:recv0"), plan, Rank{1}, 0), builder.id(message.recv));
   const auto write = parse_fault("kill@1:write0:2");
   EXPECT_EQ(find_fault_op(write, plan, Rank{1}, 2), std::nullopt) << "no op of the plan";
   EXPECT_TRUE(strikes_write(write, Rank{1}, 2));
