@@ -21,7 +21,7 @@ using harness::PrefillSettings;
 harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& options,
                                    const PrefillSettings& settings) {
   const std::string text = harness::on_rank0(ranks.world(), [&] {
-    if (options.check) return nlohmann::json(harness::tiny_input()).dump();
+    if (options.check) return nlohmann::json(harness::tiny_input(options.kv)).dump();
     const Scenario scenario = scenario::load_scenario(options.scenario, options.overrides);
     if (!options.out.empty()) harness::require_free(options.out);
     const std::string requests =

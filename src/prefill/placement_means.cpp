@@ -6,12 +6,6 @@
 namespace longhaul::prefill {
 namespace {
 
-/// The part of a prompt's bytes that the GPU of a stage computes in a pass of `tokens` of it.
-Bytes kv_of_pass(const ServedModel& model, std::int64_t tokens, int stage) {
-  const Bytes layer = model.dimensions->kv(tokens) / model.dimensions->layers;
-  return layer * layers_of_stage(model, stage);
-}
-
 constexpr int kStepsOfPeriod = 16;
 
 }  // namespace
@@ -111,7 +105,7 @@ void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& d
       // A cached prefix is sent with the first pass: the decode rank has none of it.
       std::int64_t before = asked.context;
       for (const PlacedPass& pass : passes) {
-        const auto layers = ready_layers(kv_of_pass(model, pass.tokens + before, stage),
+        const auto layers = ready_layers(stage_kv(model, pass.tokens + before, stage),
                                          layers_of_stage(model, stage),
                                          pass.start + stage_offset(model, pass.time, stage),
                                          model.stage_time(pass.time, stage), means_.sending);

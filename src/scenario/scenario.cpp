@@ -214,6 +214,10 @@ Scenario Scenario::as_played() const {
       *time = scaled(*time, factor);
     each.achieved_flops /= factor;
     if (each.slo_ttft) each.slo_ttft = scaled(*each.slo_ttft, factor);
+    if (!each.decode) continue;
+    each.decode->rate = slowed(each.decode->rate, factor);
+    for (Duration* const time : {&each.decode->latency, &each.decode->first_token})
+      *time = scaled(*time, factor);
   }
   PlayedTraces traces;
   for (Link& link : played.links) {

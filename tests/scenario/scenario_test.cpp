@@ -70,6 +70,8 @@ TEST(Spread, ZeroTransferTimeIsAnUnlimitedRate) {
 TEST(AsPlayed, MultipliesEveryDurationAndLeavesTheOriginal) {
   Scenario scenario = spread(uniform_scenario(4, 8, 38ms), 2, 19ms, 76ms);
   scenario.nodes.push_back({DatacenterId{0}, 1, 5_Gbps, Bandwidth::unlimited()});
+  scenario.served.push_back({});
+  scenario.served[0].decode = DecodeLink{.rate = 5_Gbps, .first_token = 20ms};
   scenario.run.time_scale = 0.25;
   const Scenario played = scenario.as_played();
   EXPECT_EQ(played.run.time_scale, 1.0);
@@ -80,6 +82,8 @@ TEST(AsPlayed, MultipliesEveryDurationAndLeavesTheOriginal) {
   EXPECT_EQ(played.costs.message[0] / played.links[0].bandwidth, 19ms);
   EXPECT_EQ(played.nodes[0].egress, Bandwidth{20e9});
   EXPECT_TRUE(played.nodes[0].ingress.is_unlimited());
+  EXPECT_EQ(played.served[0].decode->rate, Bandwidth{20e9});
+  EXPECT_EQ(played.served[0].decode->first_token, 5ms);
   EXPECT_EQ(scenario.costs.forward[3], 38ms);
   EXPECT_EQ(played.as_played().costs.forward, played.costs.forward);
 }

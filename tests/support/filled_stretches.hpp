@@ -34,13 +34,15 @@ struct PlacedStretch {
   }
   [[nodiscard]] std::vector<prefill::Decision> place(
       const std::vector<prefill::Request>& requests) const {
-    prefill::Controller controller{bubbles, served, prefill::PlacementPolicy::earliest, {false, 1}};
+    prefill::ControllerMeans means;
+    means.decode_ranks = 1;
+    prefill::Controller controller{
+        bubbles, served, prefill::PlacementPolicy::earliest, {false, 1}, means};
     return prefill::place_open_loop(controller, requests);
   }
-  [[nodiscard]] prefill::FilledPlan fill(
-      const std::vector<prefill::Decision>& decisions,
-      prefill::Manners manners = prefill::Manners::gives_way) const {
-    return prefill::fill_plan(plan, times, bubbles.period, served, decisions, manners);
+  [[nodiscard]] prefill::FilledPlan fill(const std::vector<prefill::Decision>& decisions,
+                                         const prefill::FillOptions& options = {}) const {
+    return prefill::fill_plan(plan, times, bubbles.period, served, decisions, options);
   }
 
   Scenario scenario;

@@ -12,6 +12,8 @@
 #include "plan/rewrite/repeated.hpp"
 #include "plan/rows.hpp"
 #include "planner/choose_schedules.hpp"
+#include "prefill/accounts/training_state.hpp"
+#include "prefill/inference_controller.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::harness {
@@ -28,6 +30,26 @@ Schedule one_schedule(const std::string& name, const Scenario& scenario) {
   return planner::choose_schedule(request, scenario).schedule;
 }
 
+/// Each datacenter's controller has its decode rank; requests are at hand in all of them.
+std::vector<prefill::Decision> place_with_kv(const PlannedStretches& planned,
+                                             const PrefillSettings& settings,
+                                             const prefill::FillRange& range) {
+  prefill::ControllerMeans means;
+  means.sending = settings.kv;
+  means.link.emplace(
+      planned.stretch_time(),
+      prefill::interface_holds(planned.training, planned.predicted, planned.bubbles.gpus));
+  const int cell = planned.scenario.parallel.cell.value_or(planned.schedule.cell);
+  const scenario::RegionTable nowhere;
+  prefill::InferenceController controller{
+      prefill::serving_sites(planned.scenario, cell, planned.bubbles, settings.policy, range,
+                             means),
+      nowhere, prefill::Routing::ttft};
+  std::vector<prefill::Request> requests = planned.requests;
+  for (prefill::Request& request : requests) request.region.clear();
+  return prefill::place_open_loop(controller, requests);
+}
+
 std::vector<prefill::Decision> place(const PlannedStretches& planned,
                                      const PrefillSettings& settings) {
   // A stretch without prefill may lie between one and the next.
@@ -37,8 +59,9 @@ std::vector<prefill::Decision> place(const PlannedStretches& planned,
     return prefill::place_backlog(planned.bubbles, planned.served, planned.requests,
                                   settings.policy, backlog);
   }
-  prefill::Controller controller{
-      planned.bubbles, planned.served, settings.policy, {false, settings.pairs, true}};
+  const prefill::FillRange range{false, settings.pairs, true};
+  if (planned.sends_kv()) return place_with_kv(planned, settings, range);
+  prefill::Controller controller{planned.bubbles, planned.served, settings.policy, range};
   return prefill::place_open_loop(controller, planned.requests);
 }
 
@@ -52,7 +75,8 @@ void require_whole_prompts(const PlannedStretches& planned, PrefillController co
            model.name);
     for (const auto& [is_given, key, why] :
          {std::tuple{model.prefix_cache > Bytes{}, "prefix_cache", "keep no keys and values"},
-          std::tuple{model.decode.has_value(), "decode", "send no keys and values"},
+          std::tuple{!is_planned && model.decode.has_value(), "decode",
+                     "send no keys and values with --controller live"},
           std::tuple{is_planned && model.noise > 0, "noise",
                      "play prefills as long as they are planned"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
@@ -128,7 +152,12 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   return planned;
 }
 
-FilledStretch PlannedStretches::fill(int pair, prefill::Manners manners) const {
+bool PlannedStretches::sends_kv() const {
+  return std::ranges::any_of(served,
+                             [](const auto& each) { return each.model.decode.has_value(); });
+}
+
+FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) const {
   FilledStretch stretch;
   const Duration begin = pair * stretch_time();
   for (prefill::Decision decision : decisions) {
@@ -137,8 +166,8 @@ FilledStretch PlannedStretches::fill(int pair, prefill::Manners manners) const {
     for (Duration* time : {&decision.arrival, &decision.start, &decision.end}) *time -= begin;
     stretch.decisions.push_back(decision);
   }
-  stretch.filled =
-      prefill::fill_plan(training, predicted, stretch_time(), served, stretch.decisions, manners);
+  stretch.filled = prefill::fill_plan(training, predicted, stretch_time(), served,
+                                      stretch.decisions, {settings.manners, settings.kv});
   stretch.filled.plan.schedule += "+prefill";
   stretch.predicted = sim::simulate_results(stretch.filled.plan);
   return stretch;

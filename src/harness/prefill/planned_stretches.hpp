@@ -43,8 +43,10 @@ struct PlannedStretches {
   std::vector<bool> prefill_first;  ///< by pair, warm-up included: its order
 
   [[nodiscard]] Duration stretch_time() const { return bubbles.period; }
+  /// Does some model send keys and values?
+  [[nodiscard]] bool sends_kv() const;
   /// The stretch with prefill of a measured pair. Each is made when it is asked for.
-  [[nodiscard]] FilledStretch fill(int pair, prefill::Manners manners) const;
+  [[nodiscard]] FilledStretch fill(int pair, const PrefillSettings& settings) const;
 };
 
 /// `text`, the requests' file, is what `name` holds. Throws Error as reading and placing do.

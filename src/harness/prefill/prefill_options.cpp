@@ -72,6 +72,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
       .shows_default();
   arguments.option("--overrun", options.overrun,
                    "of a live run: finish or kill a prefill that a block waits for");
+  arguments.option("--kv", options.kv,
+                   "layerwise (default) or whole: how keys and values go to decode ranks");
   arguments
       .option("--policy", options.policy,
               "best-fit, earliest, or careless: a control that gives way to no block")
@@ -114,6 +116,11 @@ PrefillSettings settings_of(const PrefillOptions& options) {
     if (settings.controller == PrefillController::planned)
       fail("--overrun: planned prefills take their planned times. Give it to --controller live.");
     settings.overrun = choice<prefill::Overrun>("--overrun", options.overrun);
+  }
+  if (!options.kv.empty()) {
+    if (settings.controller == PrefillController::live)
+      fail("--kv: live prefills send no keys and values. Leave it out, or --controller live.");
+    settings.kv = choice<prefill::KvSending>("--kv", options.kv);
   }
   settings.pairs = options.pairs;
   settings.stretch = options.stretch;

@@ -16,7 +16,7 @@ namespace longhaul::harness {
 struct PrefillOptions : SharedOptions {
   std::string scenario, schedule = "1f1b", requests;
   std::string policy = "best-fit", controller = "planned";
-  std::string overrun;                           ///< empty: not given
+  std::string overrun, kv;                       ///< empty: not given
   std::string backlog, patience, rate, poisson;  ///< empty: not given
   std::string credit = "1ms", fault;
   std::string listen;  ///< empty: not given
@@ -35,7 +35,8 @@ struct PrefillSettings {
   prefill::Manners manners = prefill::Manners::gives_way;
   PrefillController controller = PrefillController::planned;
   prefill::Overrun overrun = prefill::Overrun::finish;
-  std::optional<prefill::BacklogOptions> backlog{};  ///< nullopt: an open loop
+  prefill::KvSending kv = prefill::KvSending::layerwise;  ///< of models with a `decode`
+  std::optional<prefill::BacklogOptions> backlog{};       ///< nullopt: an open loop
   prefill::LoadOptions load;
   std::optional<prefill::SocketAddress> listen{};  ///< requests come from there, not from a file
   int pairs = 20;                                  ///< of stretches, with prefill and without

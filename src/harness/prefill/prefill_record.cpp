@@ -1,18 +1,15 @@
 #include "harness/prefill/prefill_record.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "base/statistics/sample.hpp"
-#include "base/table.hpp"
-#include "base/unit_text.hpp"
 #include "prefill/outcome.hpp"
 #include "report/record_file.hpp"
-#include "report/tables.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -80,10 +77,22 @@ PlayedById played_by_id(const PrefillRun& run, StretchOutcome StretchPair::*side
   return played;
 }
 
-ordered_json parts_json(double decision, double wait, double compute, double hop) {
-  return {{"network", 0},       {"decision", decision}, {"wait", wait},
-          {"compute", compute}, {"hop", hop},           {"kv", 0},
-          {"first_token", 0}};
+/// Of one request, or means.
+template <typename Number>
+ordered_json parts_json(const std::array<Number, 6>& parts) {
+  const auto& [decision, wait, compute, hop, kv, first_token] = parts;
+  return {{"network", 0},
+          {"decision", decision},
+          {"wait", wait},
+          {"compute", compute},
+          {"hop", hop},
+          {"kv", kv},
+          {"first_token", first_token}};
+}
+
+std::array<std::int64_t, 6> parts_of(const PlayedRequest& request) {
+  return {request.decision.count(), request.wait.count(), request.compute.count(),
+          request.hop.count(),      request.kv.count(),   request.first_token.count()};
 }
 
 /// What became of a request that was placed and did not end.
@@ -99,19 +108,14 @@ ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest*
     json["reason"] = to_string(*decision.refused);
   } else {
     json["answer"] = played != nullptr && played->is_done ? "done" : "failed";
-    if (json["answer"] == "failed") json["reason"] = why_failed(settings);
+    if (json["answer"] == "failed")
+      json["reason"] = played != nullptr && played->came_wrong ? "kv" : why_failed(settings);
   }
   const bool done = played != nullptr && played->is_done;
   json["ttft_ns"] = done ? ordered_json(played->ttft.count()) : ordered_json{};
   json["ttft_parts_ns"] = ordered_json{};
   if (!done) return json;
-  json["ttft_parts_ns"] = {{"network", 0},
-                           {"decision", played->decision.count()},
-                           {"wait", played->wait.count()},
-                           {"compute", played->compute.count()},
-                           {"hop", played->hop.count()},
-                           {"kv", 0},
-                           {"first_token", 0}};
+  json["ttft_parts_ns"] = parts_json(parts_of(*played));
   return json;
 }
 
@@ -128,24 +132,28 @@ ordered_json percentiles_json(std::vector<double> sample) {
 
 /// TTFT of all that was answered, as measured or predicted, and the means of its parts.
 void add_ttft(const PrefillRun& run, ordered_json& json) {
-  std::vector<double> measured, predicted;
-  double decision = 0, wait = 0, compute = 0, hop = 0;
-  for (const StretchPair& pair : run.pairs) {
-    for (const PlayedRequest& each : pair.predicted.requests)
-      if (each.is_done) predicted.push_back(static_cast<double>(each.ttft.count()));
-    for (const PlayedRequest& each : pair.with.requests) {
-      if (!each.is_done) continue;
-      measured.push_back(static_cast<double>(each.ttft.count()));
-      decision += static_cast<double>(each.decision.count());
-      wait += static_cast<double>(each.wait.count());
-      compute += static_cast<double>(each.compute.count());
-      hop += static_cast<double>(each.hop.count());
-    }
+  for (const bool is_measured : {true, false}) {
+    std::vector<double> ttft;
+    std::array<double, 6> parts{};
+    for (const StretchPair& pair : run.pairs)
+      for (const PlayedRequest& each : (is_measured ? pair.with : pair.predicted).requests) {
+        if (!each.is_done) continue;
+        ttft.push_back(static_cast<double>(each.ttft.count()));
+        for (std::size_t part = 0; part < parts.size(); ++part)
+          parts[part] += static_cast<double>(parts_of(each)[part]);
+      }
+    for (double& part : parts) part /= std::max<double>(1, static_cast<double>(ttft.size()));
+    const std::string name = is_measured ? "" : "predicted_";
+    json[name + "ttft_ns"] = percentiles_json(ttft);
+    json[name + "ttft_parts_ns"] = parts_json(parts);
   }
-  const double count = std::max<double>(1, static_cast<double>(measured.size()));
-  json["ttft_ns"] = percentiles_json(measured);
-  json["predicted_ttft_ns"] = percentiles_json(predicted);
-  json["ttft_parts_ns"] = parts_json(decision / count, wait / count, compute / count, hop / count);
+}
+
+/// Keys and values of all stretches, as measured or predicted.
+PlayedKv kv_of(const PrefillRun& run, StretchOutcome StretchPair::*side) {
+  PlayedKv all;
+  for (const StretchPair& pair : run.pairs) all += (pair.*side).kv;
+  return all;
 }
 
 struct Counts {
@@ -234,7 +242,11 @@ ordered_json delay_json(const PrefillRun& run, StretchOutcome StretchPair::*side
     blocks += (pair.*side).blocks_bound_by_prefill;
     total += (pair.*side).delay;
   }
-  return {{"blocks_bound_by_prefill", blocks}, {"total_ns", total.count()}, {"by_kv_ns", 0}};
+  const PlayedKv kv = kv_of(run, side);
+  return {{"blocks_bound_by_prefill", blocks},
+          {"total_ns", total.count()},
+          {"messages_bound_by_kv", kv.messages_bound},
+          {"by_kv_ns", kv.delay.count()}};
 }
 
 /// The verdict of `longhaul compare` on two samples of one run.
@@ -286,6 +298,13 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   add_ttft(run, json);
   json["training_delay"] = delay_json(run, &StretchPair::with);
   json["predicted_training_delay"] = delay_json(run, &StretchPair::predicted);
+  if (planned.sends_kv()) {
+    const PlayedKv kv = kv_of(run, &StretchPair::with);
+    json["kv"] = {{"sending", to_string(settings.kv)},
+                  {"slices", kv.slices},
+                  {"bytes", kv.bytes.count()},
+                  {"predicted_slices", kv_of(run, &StretchPair::predicted).slices}};
+  }
   json["requests_detail"] = ordered_json::array();
   for (const prefill::Decision& each : run.answers) {
     const auto found = played.find(each.request);
@@ -327,77 +346,6 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["pairs"] = pairs_json(run);
   record["schedules"] = ordered_json::array({schedule_json(planned, run, settings)});
   return record;
-}
-
-std::string why_not_sound(const PrefillRun& run) {
-  if (run.wrong > 0) return fmt::format("{} messages or blocks were wrong", run.wrong);
-  std::set<std::int64_t> answered;
-  for (const auto* const all : {&run.answers, &run.cancelled})
-    for (const prefill::Decision& each : *all)
-      if (!answered.insert(each.request).second)
-        return fmt::format("request {} was answered twice", each.request);
-  std::set<std::int64_t> played;
-  for (const StretchPair& pair : run.pairs)
-    for (const PlayedRequest& each : pair.with.requests) {
-      if (!played.insert(each.request).second)
-        return fmt::format("request {} was played twice", each.request);
-      if (each.is_done && each.decision + each.wait + each.compute + each.hop != each.ttft)
-        return fmt::format("the parts of request {} do not add up to its TTFT", each.request);
-      if (each.is_done && each.ttft <= Duration{})
-        return fmt::format("request {} was done before it arrived", each.request);
-    }
-  const auto placed = std::ranges::count_if(
-      run.answers, [](const prefill::Decision& each) { return !each.refused; });
-  if (placed != std::ssize(played))
-    return fmt::format("{} requests were placed and {} played", placed, played.size());
-  return {};
-}
-
-std::string prefill_text(const ordered_json& record) {
-  const ordered_json& schedule = record["schedules"][0];
-  const ordered_json& pairs = record["pairs"];
-  const auto percent = [](const ordered_json& share) {
-    return share.is_null() ? std::string{"-"} : report::percent_text(share.get<double>()) + "%";
-  };
-  const auto time = [](const ordered_json& ns) {
-    return ns.is_null() ? std::string{"-"} : to_text(Duration{ns.get<std::int64_t>()});
-  };
-  Table table{
-      {{"", Align::left}, {"training"}, {"with prefill"}, {"useful"}, {"TTFT p50"}, {"p99"}}};
-  const auto add = [&](const char* name, const ordered_json& shares, const ordered_json& ttft) {
-    table.add_row({name, percent(shares["training"]), percent(shares["total"]),
-                   percent(shares["useful"]), ttft.is_null() ? "-" : time(ttft["p50"]),
-                   ttft.is_null() ? "-" : time(ttft["p99"])});
-  };
-  add("predicted", schedule["predicted_utilisation"], schedule["predicted_ttft_ns"]);
-  add("measured", schedule["utilisation"], schedule["ttft_ns"]);
-  const auto count = [](const ordered_json& counts, const char* which) {
-    return counts[which].get<std::int64_t>();
-  };
-  const ordered_json& requests = schedule["requests"];
-  const ordered_json& expected = schedule["predicted_requests"];
-  std::string text =
-      fmt::format("{}: {}, {}, {}\n\n{}\n", record["scenario"].get<std::string>(),
-                  schedule["schedule"].get<std::string>(), record["load"].get<std::string>(),
-                  record["policy"].get<std::string>(), table.text());
-  text += fmt::format("requests: {} offered, {} done ({} predicted), {} failed\n",
-                      count(requests, "offered"), count(requests, "done"), count(expected, "done"),
-                      count(requests, "failed"));
-  if (requests.contains("declined"))
-    text += fmt::format("live: {} declined, {} answers came late, the latest by {}\n",
-                        count(requests, "declined"), count(requests, "late_answers"),
-                        time(requests["latest_answer_ns"]));
-  text += fmt::format("training with prefill to without: {:.4f} of medians, ",
-                      pairs["ratio_of_medians"].get<double>());
-  text += pairs["interval"].is_null()
-              ? std::string{"no interval"}
-              : fmt::format("{:.4f} to {:.4f}", pairs["interval"][0].get<double>(),
-                            pairs["interval"][1].get<double>());
-  const ordered_json& delay = schedule["training_delay"];
-  return text + fmt::format(" ({}); {} blocks waited for a prefill, {} in all\n",
-                            pairs["verdict"].get<std::string>(),
-                            delay["blocks_bound_by_prefill"].get<std::int64_t>(),
-                            time(delay["total_ns"]));
 }
 
 }  // namespace longhaul::harness

@@ -19,11 +19,22 @@ Timeline predicted_rows(const PlannedStretches& planned, const LivePrediction& p
   for (int pair = 0; pair < settings.pairs; ++pair)
     plan::append_rows(timeline, planned.training, planned.predicted, pair);
   for (int pair = 0; pair < settings.pairs; ++pair) {
-    const FilledStretch stretch = predicted.stretches.empty() ? planned.fill(pair, settings.manners)
+    const FilledStretch stretch = predicted.stretches.empty() ? planned.fill(pair, settings)
                                                               : predicted.stretches[to_size(pair)];
     plan::append_rows(timeline, stretch.filled.plan, stretch.predicted, pair);
   }
   return timeline;
+}
+
+/// The scenario's text, and the ranks that serve, which rows are of, too.
+std::string text_with_services(const Scenario& scenario) {
+  std::string text = scenario.text;
+  for (const ServiceRanks& each : scenario.services)
+    if (index(each.datacenter) < scenario.datacenters.size())
+      text += fmt::format("\n[[service]]\nrole = \"{}\"\ndatacenter = \"{}\"\ncount = {}\n",
+                          to_string(each.role), scenario.datacenters[index(each.datacenter)].name,
+                          each.count);
+  return text;
 }
 
 nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOptions& options) {
@@ -31,7 +42,7 @@ nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOp
           {"--requests", options.requests},     {"--policy", options.policy},
           {"--controller", options.controller}, {"--overrun", options.overrun},
           {"--backlog", options.backlog},       {"--pairs", options.pairs},
-          {"--stretch", options.stretch}};
+          {"--stretch", options.stretch},       {"--kv", options.kv}};
 }
 
 nlohmann::json announced_pairs(const PlannedStretches& planned, const PrefillSettings& settings,
@@ -59,7 +70,7 @@ PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
   request.info.creator = fmt::format("bench_prefill {}", version());
   request.info.git_commit = git_commit();
   request.info.command_line = options.command_line;
-  request.info.scenario = planned.scenario.text;
+  request.info.scenario = text_with_services(planned.scenario);
   request.info.time_scale = planned.time_scale;
   nlohmann::json facts = before;
   facts["lateness_credit_ns"] = credit_.count();
@@ -109,7 +120,7 @@ void PrefillRows::forget() {
 
 void make_tiny(PrefillOptions& options) {
   options.scenario = "--check";
-  options.schedule = "gpipe";
+  options.schedule = options.kv.empty() ? "gpipe" : "1f1b";
   if (options.listen.empty()) {
     options.requests = "--check";
     options.pairs = 3;
@@ -118,7 +129,14 @@ void make_tiny(PrefillOptions& options) {
   options.warmup = 1;
 }
 
-std::map<std::string, std::string> tiny_input() {
+std::map<std::string, std::string> tiny_input(const std::string& kv) {
+  // Slow enough that messages of training meet a slice.
+  const std::string sends = kv.empty() ? "" : R"(
+decode = {rate = "15Mbps", latency = "500us", slice = "4KiB", first_token = "2ms"}
+[[node]]
+datacenter = "west"
+internal = "4Gbps"
+)";
   return {{"scenario", R"([scenario]
 name = "tiny prefill"
 [costs]
@@ -136,13 +154,13 @@ gradient_sync = "none"
 name = "west"
 stages = [0, 1]
 [prefill]
-model = {layers = 2, hidden = 64, intermediate = 128, heads = 4, kv_heads = 4, head_size = 16, vocabulary = 100}
-achieved_flops = "0.002TFLOP/s"
+model = {layers = 6, hidden = 64, intermediate = 128, heads = 4, kv_heads = 4, head_size = 16, vocabulary = 100}
+achieved_flops = "0.006TFLOP/s"
 floor = "1ms"
 stages = 2
 hop = "100us"
 guard = "1ms"
-)"},
+)" + sends},
           {"requests",
            "{\"timestamp\": 0, \"input_length\": 60}\n{\"timestamp\": 5, \"input_length\": 20}\n"
            "{\"timestamp\": 20, \"input_length\": 80}\n{\"timestamp\": 40, \"input_length\": 10}\n"

@@ -42,8 +42,9 @@ private:
 
 /// What --check asks for, in place of what was typed.
 void make_tiny(PrefillOptions& options);
-/// Scenario and requests of it: {"scenario", "requests"}.
-[[nodiscard]] std::map<std::string, std::string> tiny_input();
+/// Scenario and requests of it: {"scenario", "requests"}. `kv`: --kv; empty, no keys and values
+/// leave.
+[[nodiscard]] std::map<std::string, std::string> tiny_input(const std::string& kv = {});
 
 /// Throws Error, which says how to start it, where there are more or fewer ranks than it needs.
 void check_rank_count(const PlannedStretches& planned, const engine::Ranks& ranks,

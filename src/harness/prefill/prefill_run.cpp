@@ -57,6 +57,17 @@ OpResults gather_results(const engine::Ranks& ranks, const Plan& plan, Duration 
   return all;
 }
 
+/// Receives of all ranks whose message came wrong; on rank 0.
+std::vector<OpId> gather_wrong(const engine::Ranks& ranks, const engine::IterationResult& result) {
+  std::vector<OpId> mine;
+  for (const engine::WrongMessage& each : result.wrong) mine.push_back(each.recv);
+  std::vector<int> counts;
+  const auto bytes = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
+  std::vector<OpId> all(bytes.size() / sizeof(OpId));
+  if (!bytes.empty()) std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
 /// All ranks get the answers that one has.
 std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
                                                  const std::vector<prefill::Decision>& mine,
@@ -119,20 +130,21 @@ public:
   struct Results {
     engine::IterationResult with, without;
     OpResults on, off;
+    std::vector<OpId> wrong;  ///< of the stretch with prefill
   };
 
   /// `pair` below 0: not measured, with the first one's prompts.
   [[nodiscard]] FilledStretch play(int pair, bool prefill_first, Results& results) {
     const bool live = settings_.controller == PrefillController::live;
     if (live && (pair <= 0 || !live_)) begin_live(pair);
-    FilledStretch filled =
-        live ? live_->open() : planned_.fill(std::max(pair, 0), settings_.manners);
+    FilledStretch filled = live ? live_->open() : planned_.fill(std::max(pair, 0), settings_);
     for (const bool now_with : {prefill_first, !prefill_first})
       (now_with ? results.with : results.without) =
           now_with ? playing_.play(filled.filled.plan, filled.predicted.times, pair)
                    : playing_.play(planned_.training, planned_.predicted, pair);
     results.on = gather_results(ranks_, filled.filled.plan, offset_, results.with);
     results.off = gather_results(ranks_, planned_.training, offset_, results.without);
+    results.wrong = gather_wrong(ranks_, results.with);
     return live ? live_->close(ranks_, results.on) : filled;
   }
 
@@ -202,7 +214,8 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
     if (pair >= 0 && ranks.is_first()) {
       const auto& stretches = predicted.stretches;
       const FilledStretch& of = stretches.empty() ? filled : stretches[to_size(pair)];
-      run.pairs.push_back({prefill_first, outcome_of_filled(planned, filled, results.on),
+      run.pairs.push_back({prefill_first,
+                           outcome_of_filled(planned, filled, results.on, results.wrong),
                            outcome_of_training(planned.training, results.off.times),
                            outcome_of_filled(planned, of, of.predicted)});
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "base/index.hpp"
@@ -35,6 +36,34 @@ void add_delays(const PlannedStretches& planned, const FilledStretch& stretch, c
     const bool first = index(lane.first) == i;
     const Duration before = first ? Duration{} : times[index(stretch.filled.training[i - 1])].end;
     outcome.delay += time.start - std::max(time.ready, before);
+  }
+}
+
+/// Slices that arrived, and messages of training that waited for one.
+void add_kv(const PlannedStretches& planned, const FilledStretch& stretch, const OpResults& results,
+            PlayedKv& kv) {
+  const Plan& plan = stretch.filled.plan;
+  std::vector<bool> is_slice(results.times.size(), false);
+  for (const plan::OpSlice& slice : plan.extras.slices) {
+    if (plan.op(slice.op).kind != OpKind::send) continue;
+    is_slice[index(slice.op)] = true;
+    if (!results.outcomes.empty() && !has_run(results.outcomes[index(slice.op)])) continue;
+    ++kv.slices;
+    kv.bytes += plan.op(slice.op).size;
+  }
+  for (std::size_t i = 0; i < planned.training.ops.size(); ++i) {
+    const OpTime& time = results.times[index(stretch.filled.training[i])];
+    const Op& op = planned.training.ops[i];
+    if (op.kind != OpKind::send || time.bound_by == kNone<OpId> || !is_slice[index(time.bound_by)])
+      continue;
+    ++kv.messages_bound;
+    const OpId recv = stretch.filled.training[op.match];
+    const bool first =
+        index(planned.training.lane_of(OpId{static_cast<std::uint32_t>(i)}).first) == i;
+    const Duration before =
+        first ? Duration{} : results.times[index(stretch.filled.training[i - 1])].end;
+    kv.delay += std::max(
+        Duration{}, time.start - std::max({time.ready, before, results.times[index(recv)].ready}));
   }
 }
 
@@ -80,11 +109,50 @@ PlayedRequest played(const prefill::Decision& decision, Duration answered,
     request.ttft = stage.end - decision.arrival;
     before = stage.end;
   }
-  if (!request.is_done) request.ttft = request.decision = request.wait = request.hop = Duration{};
   return request;
 }
 
+/// Its keys and values, and its first token.
+void add_token(const FilledStretch& stretch, const prefill::FilledToken& token,
+               const OpResults& results, PlayedRequest& request) {
+  const OpTime& time = results.times[index(token.op)];
+  const bool ran = results.outcomes.empty() || has_run(results.outcomes[index(token.op)]);
+  request.is_done = request.is_done && ran && !request.came_wrong;
+  if (!request.is_done) return;
+  const prefill::Decision& own = stretch.decisions[token.decision];
+  const Duration computed = own.arrival + request.ttft;
+  request.kv = std::max(Duration{}, time.start - computed);
+  request.first_token = time.end - time.start;
+  request.ttft = time.end - own.arrival;
+}
+
+/// The requests whose keys and values came wrong.
+std::set<std::int32_t> came_wrong(const FilledStretch& stretch, const std::vector<OpId>& wrong) {
+  std::set<std::int32_t> requests;
+  const auto& served = stretch.filled.plan.extras.served;
+  for (const OpId op : wrong) {
+    const auto found = std::ranges::lower_bound(served, op, {}, &plan::OpServed::op);
+    if (found != served.end() && found->op == op) requests.insert(found->request);
+  }
+  return requests;
+}
+
+/// One that was not answered has no parts.
+void forget_parts(PlayedRequest& request) {
+  for (Duration* const part : {&request.ttft, &request.decision, &request.wait, &request.hop,
+                               &request.kv, &request.first_token})
+    *part = Duration{};
+}
+
 }  // namespace
+
+PlayedKv& PlayedKv::operator+=(const PlayedKv& other) {
+  slices += other.slices;
+  bytes += other.bytes;
+  messages_bound += other.messages_bound;
+  delay += other.delay;
+  return *this;
+}
 
 StretchOutcome outcome_of_training(const Plan& training, const OpTimes& times) {
   StretchOutcome outcome;
@@ -93,11 +161,14 @@ StretchOutcome outcome_of_training(const Plan& training, const OpTimes& times) {
 }
 
 StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledStretch& stretch,
-                                 const OpResults& results) {
+                                 const OpResults& results, const std::vector<OpId>& wrong) {
   StretchOutcome outcome;
   outcome.tally = stretch.tally;
   add_training(planned.training, results.times, stretch.filled.training, outcome);
   add_delays(planned, stretch, results.times, outcome);
+  add_kv(planned, stretch, results, outcome.kv);
+  const std::set<std::int32_t> failed = came_wrong(stretch, wrong);
+  auto token = stretch.filled.tokens.begin();
   const std::span stages{stretch.filled.stages};
   for (std::size_t first = 0, last = 0; first < stages.size(); first = last) {
     const std::size_t decision = stages[first].placed.decision;
@@ -105,7 +176,12 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     const prefill::Decision& own = stretch.decisions[decision];
     const Duration answered =
         stretch.answers.empty() ? own.arrival : results.times[index(stretch.answers[decision])].end;
-    outcome.requests.push_back(played(own, answered, stages.subspan(first, last - first), results));
+    PlayedRequest& request = outcome.requests.emplace_back(
+        played(own, answered, stages.subspan(first, last - first), results));
+    request.came_wrong = failed.contains(static_cast<std::int32_t>(request.request));
+    if (token != stretch.filled.tokens.end() && token->decision == decision)
+      add_token(stretch, *token++, results, request);
+    if (!request.is_done) forget_parts(request);
   }
   for (const prefill::FilledStage& stage : stages) {
     outcome.prefill += played_stage(stage, results).computed;

@@ -59,7 +59,8 @@ private:
       std::optional<PlanAdditions::Handle> arrived;
       if (before) {
         const Rank from{own.pipeline.ranks[to_size(stage - 1)]};
-        const auto [send, recv] = additions_.append_message("prefill", from, rank, op, model.hop);
+        const auto [send, recv] =
+            additions_.append_message("prefill", from, rank, op, {.latency = model.hop});
         additions_.after(send, *before);
         what.kind = LiveOp::Kind::other;
         made_.push_back({send, what});

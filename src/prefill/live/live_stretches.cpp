@@ -48,7 +48,7 @@ LiveTally LiveStretches::tally() const {
 
 LiveFilled fill_slots(const LivePlan& live, const std::vector<Served>& served,
                       const std::vector<BegunSlot>& begun, const std::vector<LivePlaced>& placed) {
-  LiveFilled all{{live.plan, {}, live.training}, {}, {}};
+  LiveFilled all{{live.plan, {}, {}, live.training}, {}, {}};
   std::map<std::int64_t, const BegunSlot*> slots;
   std::map<std::pair<std::int32_t, std::int32_t>, const BegunSlot*> requests;
   for (const BegunSlot& each : begun) {

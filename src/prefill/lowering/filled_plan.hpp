@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -29,6 +30,12 @@ struct PlacedStage {
 /// whenever its device is free once its request has arrived, before its time or after it.
 enum class Manners : std::uint8_t { gives_way, careless };
 
+struct FillOptions {
+  Manners manners = Manners::gives_way;
+  /// How keys and values of models that have a `decode` leave; nullopt: they stay.
+  std::optional<KvSending> kv{};
+};
+
 /// A stage of a prefill, and the op that it is; or, in parts one after the other, the last of them.
 struct FilledStage {
   PlacedStage placed;
@@ -36,10 +43,17 @@ struct FilledStage {
   OpId first{};  ///< part
 };
 
+/// The first token of a prompt at its decode rank: it begins when all keys and values are there.
+struct FilledToken {
+  std::size_t decision = 0;
+  OpId op{};
+};
+
 /// A plan of training with placed prefills in its bubbles.
 struct FilledPlan {
   Plan plan;
   std::vector<FilledStage> stages;  ///< by decision and then by stage
+  std::vector<FilledToken> tokens;  ///< ascending by decision, of those whose keys and values leave
   std::vector<OpId> training;       ///< by op of the plan without prefills: its id here
 };
 
@@ -53,10 +67,19 @@ struct FilledPlan {
 ///    are known), which takes ServedModel::hop and holds no link.
 /// Training's ops keep their order, and none of them depends on one that was added: where all take
 /// their planned times the simulator gives training its own times, and stages those of the
-/// placement. Ranks after those that train are left as they are.
+/// placement.
+///
+/// With FillOptions::kv a stage's keys and values go to the decode rank of its datacenter, a slice
+/// after the other, over the interface that training's messages inside the datacenter hold, too
+/// (PlanAdditions::interface_of()); it serves in order of readiness. A slice gets ready when the
+/// one before it has left, so that a message of training waits for one slice at most of each prompt
+/// that is being sent. Layer by layer, a stage is as many ops as layers, of which the first alone
+/// has a window: once begun it goes on. When all slices are there the decode rank computes the
+/// first token (FilledToken), as many at a time as it has slots. No stage waits for any of it.
+/// Throws Error where a datacenter that sends has no decode rank.
 [[nodiscard]] FilledPlan fill_plan(const Plan& training, const OpTimes& times, Duration end,
                                    const std::vector<Served>& served,
                                    const std::vector<Decision>& decisions,
-                                   Manners manners = Manners::gives_way);
+                                   const FillOptions& options = {});
 
 }  // namespace longhaul::prefill

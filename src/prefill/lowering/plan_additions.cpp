@@ -21,15 +21,35 @@ PlanAdditions::PlanAdditions(const Plan& training) : training_{training}, base_{
   }
 }
 
-ResourceSetId PlanAdditions::add_resource(std::string name, ResourceKind kind) {
-  LONGHAUL_ASSERT(!is_open_, "{} is added after ops", name);
+ResourceSetId PlanAdditions::alone(ResourceId resource) {
   const ResourceSetId set{static_cast<std::uint32_t>(base_.set_begin.size() - 1)};
-  base_.set_items.push_back(ResourceId{static_cast<std::uint32_t>(base_.resources.size())});
+  base_.set_items.push_back(resource);
   base_.set_begin.push_back(static_cast<std::uint32_t>(base_.set_items.size()));
+  return set;
+}
+
+ResourceSetId PlanAdditions::add_resource(std::string name, ResourceKind kind, int capacity) {
+  LONGHAUL_ASSERT(!is_open_, "{} is added after ops", name);
   Resource& resource = base_.resources.emplace_back();
   resource.name = std::move(name);
   resource.kind = kind;
-  return set;
+  resource.capacity = static_cast<std::uint32_t>(capacity);
+  return alone(ResourceId{static_cast<std::uint32_t>(base_.resources.size() - 1)});
+}
+
+ResourceSetId PlanAdditions::interface_of(Rank rank) {
+  LONGHAUL_ASSERT(!is_open_, "the interface of rank {} is asked for after ops", index(rank));
+  const RankInfo& own = training_.ranks[index(rank)];
+  for (const Lane& lane : training_.lanes) {
+    const RankInfo& from = training_.ranks[index(lane.rank)];
+    if (lane.kind != OpKind::send || lane.count == 0 || from.datacenter != own.datacenter ||
+        from.node != own.node)
+      continue;
+    for (const ResourceId held : training_.resources_of(lane.first))
+      if (training_.resources[index(held)].kind == ResourceKind::internal_out) return alone(held);
+  }
+  return add_resource(fmt::format("internal-out of rank {}", index(rank)),
+                      ResourceKind::internal_out);
 }
 
 ResourceSetId PlanAdditions::device_of(Rank rank) const {
@@ -61,13 +81,13 @@ PlanAdditions::Handle PlanAdditions::append(LaneId lane, const Op& op) {
 }
 
 std::pair<PlanAdditions::Handle, PlanAdditions::Handle> PlanAdditions::append_message(
-    const std::string& name, Rank from, Rank to, Op op, Duration latency) {
-  op.resources = nothing_;
+    const std::string& name, Rank from, Rank to, Op op, const MessageTakes& takes) {
+  op.resources = takes.holds.value_or(nothing_);
   op.kind = OpKind::send;
-  op.duration = {};
+  op.duration = takes.transfer;
   const Handle send = append(lane(name, OpKind::send, from, to), op);
   op.kind = OpKind::recv;
-  op.duration = latency;
+  op.duration = takes.latency;
   const Handle recv = append(lane(name, OpKind::recv, to, from), op);
   draft_.join(send, recv);
   return {send, recv};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -18,8 +19,11 @@ public:
   /// `training` lives as long. No collective is one op of several members that is added.
   explicit PlanAdditions(const Plan& training);
 
-  /// A resource of one holder, and the set of it alone. Before any op.
-  [[nodiscard]] ResourceSetId add_resource(std::string name, ResourceKind kind);
+  /// A resource, of one holder at a time unless said, and the set of it alone. Before any op.
+  [[nodiscard]] ResourceSetId add_resource(std::string name, ResourceKind kind, int capacity = 1);
+  /// The interface inside its datacenter of the node that the rank lies on, alone: training's
+  /// messages hold it, too. Where they hold none the rank gets one of its own. Before any op.
+  [[nodiscard]] ResourceSetId interface_of(Rank rank);
   /// Of messages that hold no link.
   [[nodiscard]] ResourceSetId no_resources() const { return nothing_; }
   /// What the blocks of a rank hold. Precondition: it has blocks.
@@ -31,9 +35,13 @@ public:
   [[nodiscard]] LaneId lane(const std::string& name, OpKind kind, Rank rank,
                             Rank peer = kNone<Rank>);
   Handle append(LaneId lane, const Op& op);
-  /// Both sides of a message that takes `latency`, and holds nothing.
+  struct MessageTakes {
+    Duration latency{}, transfer{};
+    std::optional<ResourceSetId> holds{};  ///< nullopt: nothing
+  };
+  /// Both sides of a message.
   std::pair<Handle, Handle> append_message(const std::string& name, Rank from, Rank to, Op op,
-                                           Duration latency);
+                                           const MessageTakes& takes);
   void after(Handle op, Handle before) { draft_.add_after(op, before); }
   [[nodiscard]] static Handle of_training(OpId op) {
     return Handle{static_cast<std::uint32_t>(index(op))};
@@ -51,6 +59,7 @@ public:
 
 private:
   void open();
+  [[nodiscard]] ResourceSetId alone(ResourceId resource);
   void place_lanes();
 
   const Plan& training_;

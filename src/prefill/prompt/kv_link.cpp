@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "prefill/prompt/memory_over_time.hpp"
 
 namespace longhaul::prefill {
 
@@ -90,6 +91,32 @@ std::vector<ReadyBytes> ready_layers(Bytes bytes, int layers, Duration start, Du
     ready.push_back({start + time * (layer + 1) / layers, Bytes{upto - before}});
   }
   return ready;
+}
+
+Bytes stage_kv(const ServedModel& model, std::int64_t tokens, int stage) {
+  const Bytes layer = model.dimensions->kv(tokens) / model.dimensions->layers;
+  return layer * layers_of_stage(model, stage);
+}
+
+std::vector<KvSlice> kv_slices(const ServedModel& model, std::int64_t tokens, int stage,
+                               KvSending sending) {
+  // When parts get ready does not matter here: what they send does.
+  const auto parts = ready_layers(stage_kv(model, tokens, stage), layers_of_stage(model, stage),
+                                  Duration{}, Duration{}, sending);
+  std::vector<KvSlice> slices;
+  std::int64_t sent = 0;
+  Duration sent_time{};
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (std::int64_t left = parts[part].bytes.count(); left > 0;) {
+      const std::int64_t bytes = std::min(left, model.decode->slice.count());
+      sent += bytes;
+      left -= bytes;
+      const Duration all = Bytes{sent} / model.decode->rate;
+      slices.push_back({static_cast<int>(part), Bytes{bytes}, all - sent_time});
+      sent_time = all;
+    }
+  }
+  return slices;
 }
 
 }  // namespace longhaul::prefill

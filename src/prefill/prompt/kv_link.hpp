@@ -65,4 +65,19 @@ private:
 [[nodiscard]] std::vector<ReadyBytes> ready_layers(Bytes bytes, int layers, Duration start,
                                                    Duration time, KvSending sending);
 
+/// Keys and values of so many tokens that the GPU of a stage computes. Precondition: the model has
+/// dimensions.
+[[nodiscard]] Bytes stage_kv(const ServedModel& model, std::int64_t tokens, int stage);
+
+/// A slice of what a stage sends.
+struct KvSlice {
+  int part = 0;  ///< it may leave when so many parts of the stage, and one more, are computed
+  Bytes bytes;
+  Duration takes{};  ///< on the interface: of all slices of the stage rounded once
+};
+/// All of a prompt in one pass, in their order: a stage has as many parts as layers, or is one
+/// where it is sent whole. Precondition: the model has dimensions and a `decode`.
+[[nodiscard]] std::vector<KvSlice> kv_slices(const ServedModel& model, std::int64_t tokens,
+                                             int stage, KvSending sending);
+
 }  // namespace longhaul::prefill

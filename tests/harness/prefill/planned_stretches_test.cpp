@@ -22,9 +22,10 @@ PlannedStretches tiny(const std::vector<std::string>& overrides, const PrefillSe
 }
 
 std::string refusal(const std::vector<std::string>& overrides,
-                    std::string requests = tiny_input().at("requests")) {
+                    std::string requests = tiny_input().at("requests"),
+                    const PrefillSettings& settings = {}) {
   try {
-    (void)tiny(overrides, {}, std::move(requests));
+    (void)tiny(overrides, settings, std::move(requests));
   } catch (const Error& error) {
     return error.what();
   }
@@ -40,8 +41,11 @@ TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
   EXPECT_EQ(refusal({}), "");
   EXPECT_THAT(refusal({"prefill.chunk=16"}), HasSubstr("prefill.chunk"));
   EXPECT_THAT(refusal({"prefill.prefix_cache=1MiB"}), HasSubstr("Leave prefill.prefix_cache out"));
-  EXPECT_THAT(refusal({"prefill.decode={rate = \"1Gbps\"}"}),
-              HasSubstr("send no keys and values. Leave prefill.decode out"));
+  PrefillSettings live;
+  live.controller = PrefillController::live;
+  EXPECT_THAT(
+      refusal({"prefill.decode={rate = \"1Gbps\"}"}, tiny_input().at("requests"), live),
+      HasSubstr("send no keys and values with --controller live. Leave prefill.decode out"));
   EXPECT_THAT(refusal({"prefill.noise=0.1"}), HasSubstr("Leave prefill.noise out"));
   EXPECT_THAT(refusal({"memory.capacity=1GiB"}), HasSubstr("Leave memory.capacity out"));
   EXPECT_THAT(refusal({}, "{\"timestamp\": 0, \"input_length\": 60, \"takes_ns\": 5}\n"),

@@ -22,13 +22,14 @@ protected:
     settings_.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 1};
     planned_ = plan_stretches(scenario::parse_scenario(tiny_input().at("scenario"), "tiny"),
                               "gpipe", tiny_input().at("requests"), "requests", settings_);
-    stretch_ = planned_.fill(0, settings_.manners);
+    stretch_ = planned_.fill(0, settings_);
   }
-  [[nodiscard]] PrefillRun played(const OpResults& results) const {
+  [[nodiscard]] PrefillRun played(const OpResults& results,
+                                  const std::vector<OpId>& wrong = {}) const {
     PrefillRun run;
     run.answers = run.predicted_answers = planned_.decisions;
     run.pairs.push_back({.prefill_first = true,
-                         .with = outcome_of_filled(planned_, stretch_, results),
+                         .with = outcome_of_filled(planned_, stretch_, results, wrong),
                          .without = outcome_of_training(planned_.training, planned_.predicted),
                          .predicted = outcome_of_filled(planned_, stretch_, stretch_.predicted)});
     return run;
@@ -60,6 +61,54 @@ TEST_F(PredictedRun, IsNotSoundWhereAPromptIsDoneBeforeItArrives) {
   const prefill::Decision& last = stretch_.decisions.back();
   stretch_.decisions.back().arrival = last.end + 1ms;
   EXPECT_THAT(why_not_sound(played(stretch_.predicted)), HasSubstr("was done before it arrived"));
+}
+
+/// The stretches of --check --kv layerwise.
+class RunThatSendsKeys : public PredictedRun {
+protected:
+  RunThatSendsKeys() {
+    settings_.backlog.reset();
+    planned_ = plan_stretches(scenario::parse_scenario(tiny_input("layerwise").at("scenario"), "t"),
+                              "1f1b", tiny_input().at("requests"), "requests", settings_);
+    stretch_ = planned_.fill(0, settings_);
+  }
+};
+
+TEST_F(RunThatSendsKeys, CountsThemIntoTimeToFirstToken) {
+  const PrefillRun run = played(stretch_.predicted);
+  EXPECT_EQ(why_not_sound(run), "");
+  const StretchOutcome& outcome = run.pairs[0].with;
+  ASSERT_FALSE(outcome.requests.empty());
+  Bytes bytes;
+  for (const PlayedRequest& each : outcome.requests) {
+    EXPECT_GE(each.kv, 500us) << "the way alone";
+    EXPECT_EQ(each.first_token, 2ms);
+    bytes += planned_.served[0].model.dimensions->kv(each.tokens);
+  }
+  EXPECT_EQ(outcome.kv.bytes, bytes);
+  EXPECT_GT(outcome.kv.messages_bound, 0);
+  EXPECT_GT(outcome.kv.delay, 0ns);
+}
+
+TEST_F(RunThatSendsKeys, IsNotSoundWhereATokenIsThereBeforeItsKeys) {
+  OpResults results = stretch_.predicted;
+  results.times[index(stretch_.filled.tokens[0].op)].start -= 1s;
+  EXPECT_THAT(why_not_sound(played(results)), HasSubstr("do not add up to its TTFT"));
+}
+
+TEST_F(RunThatSendsKeys, DoesNotAnswerWhatCameWrong) {
+  const auto& slices = stretch_.filled.plan.extras.slices;
+  const auto recv = std::ranges::find_if(slices, [&](const plan::OpSlice& slice) {
+    return stretch_.filled.plan.op(slice.op).kind == OpKind::recv;
+  });
+  const auto record = prefill_record(planned_, played(stretch_.predicted, {recv->op}),
+                                     PrefillOptions{}, settings_, nlohmann::json{});
+  EXPECT_EQ(record["schedules"][0]["requests"]["failed"], 1);
+  EXPECT_EQ(record["schedules"][0]["predicted_requests"]["failed"], 0);
+  int named = 0;
+  for (const auto& each : record["schedules"][0]["requests_detail"])
+    named += each["answer"] == "failed" && each["reason"] == "kv" ? 1 : 0;
+  EXPECT_EQ(named, 1);
 }
 
 TEST_F(PredictedRun, CountsPromptsByLength) {

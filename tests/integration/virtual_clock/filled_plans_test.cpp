@@ -40,6 +40,45 @@ TEST(PlayedPrefills, TakeTheTimesOfThePlacementAndLeaveTrainingAlone) {
   EXPECT_GT(placed, 400U);
 }
 
+// Keys and values go to a decode rank beside them, over interfaces that training's messages hold.
+TEST(PlayedPrefills, SendKeysAndValuesAsSimulated) {
+  std::size_t tokens = 0;
+  int moved = 0;
+  for (std::uint64_t seed = 200; seed < 240; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Scenario scenario = testing::random_serving_scenario(random);
+    ServedModel& model = scenario.served.front();
+    model.dimensions = ServedDimensions{.layers = static_cast<int>(random.between(4, 7)),
+                                        .hidden = 8,
+                                        .intermediate = 8,
+                                        .heads = 2,
+                                        .kv_heads = 2,
+                                        .head_size = 4,
+                                        .vocabulary = 10};
+    model.decode = DecodeLink{.rate = Bandwidth{8e9 * random.uniform()},
+                              .latency = Duration{random.between(0, 900)},
+                              .slice = Bytes{random.between(100, 9'000)},
+                              .first_token = Duration{random.between(0, 900)}};
+    scenario.nodes.push_back({.datacenter = DatacenterId{0},
+                              .egress = Bandwidth::unlimited(),
+                              .ingress = Bandwidth::unlimited(),
+                              .internal = Bandwidth{8e9 * 200}});
+    scenario.add_services({RankRole::decode, DatacenterId{0}, 1});
+    const testing::PlacedStretch stretch{scenario, "1f1b", 2};
+    const auto sending = seed % 2 == 0 ? prefill::KvSending::whole : prefill::KvSending::layerwise;
+    const auto filled =
+        stretch.fill(stretch.place(testing::random_requests(random)), {.kv = sending});
+    const OpResults played = testing::play_stream(filled.plan, {}).iterations.front();
+    ASSERT_EQ(differences(filled.plan, played, sim::simulate_results(filled.plan)), 0);
+    for (std::size_t i = 0; i < stretch.times.size(); ++i)
+      moved += played.times[index(filled.training[i])].start != stretch.times[i].start ? 1 : 0;
+    tokens += filled.tokens.size();
+  }
+  EXPECT_GT(tokens, 200U);
+  EXPECT_GT(moved, 0) << "slices are there to be waited for";
+}
+
 // A DP-cell's ranks relay for each other while they compute prompts.
 TEST(PlayedPrefills, BesideRelayedMessages) {
   Scenario scenario = testing::cell_of(3, Bytes{120});
@@ -64,8 +103,8 @@ TEST(PlayedPrefills, HarmTrainingAsPredicted) {
     SCOPED_TRACE(seed);
     Random random{seed};
     const testing::PlacedStretch stretch = testing::random_stretch(random);
-    auto filled =
-        stretch.fill(stretch.place(testing::random_requests(random)), prefill::Manners::careless);
+    auto filled = stretch.fill(stretch.place(testing::random_requests(random)),
+                               {.manners = prefill::Manners::careless});
     const OpResults simulated = sim::simulate_results(filled.plan);
     const OpResults played = testing::play_stream(filled.plan, {}).iterations.front();
     ASSERT_EQ(differences(filled.plan, played, simulated), 0);

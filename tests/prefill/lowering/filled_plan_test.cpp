@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 #include "plan/rows.hpp"
+#include "prefill/accounts/training_state.hpp"
 #include "sim/simulate.hpp"
 #include "support/filled_stretches.hpp"
 
@@ -115,7 +117,7 @@ TEST(FilledPlan, DeclinesAPrefillThatWouldEndBehindTheNextBlock) {
 TEST(FilledPlan, CarelessPrefillsDelayTraining) {
   const Stretch stretch{two_stages(), "gpipe", 1};
   const auto decisions = stretch.place({{0, 0ms, 290}, {1, 20ms, 200}});
-  const FilledPlan filled = stretch.fill(decisions, Manners::careless);
+  const FilledPlan filled = stretch.fill(decisions, {.manners = Manners::careless});
   const OpResults results = sim::simulate_results(filled.plan);
   EXPECT_GT(moved(stretch, filled, results), 0);
   EXPECT_GT(bound_by_prefill(filled, results), 0);
@@ -126,10 +128,141 @@ TEST(FilledPlan, StartsNoCarelessPrefillBeforeItsRequestArrives) {
   const Stretch stretch{two_stages(), "gpipe", 2};
   auto decisions = stretch.place({{0, 200ms, 100}, {1, 1100ms, 100}});
   ASSERT_EQ(decisions[0].pipeline, decisions[1].pipeline);
-  const FilledPlan filled = stretch.fill(decisions, Manners::careless);
+  const FilledPlan filled = stretch.fill(decisions, {.manners = Manners::careless});
   const OpResults results = sim::simulate_results(filled.plan);
   for (const FilledStage& stage : filled.stages)
     EXPECT_GE(results.times[index(stage.op)].start, decisions[stage.placed.decision].arrival);
+}
+
+/// Of the scenario's prompts: 25,600 bytes a layer of 100 tokens, in slices of 5 ms.
+Scenario with_decode(Scenario scenario) {
+  ServedModel& model = scenario.served.front();
+  model.dimensions = ServedDimensions{.layers = 2,
+                                      .hidden = 64,
+                                      .intermediate = 128,
+                                      .heads = 4,
+                                      .kv_heads = 4,
+                                      .head_size = 16,
+                                      .vocabulary = 100};
+  model.decode = DecodeLink{
+      .rate = Bandwidth{20.48e6}, .latency = 1ms, .slice = Bytes{12'800}, .first_token = 20ms};
+  scenario.add_services({RankRole::decode, DatacenterId{0}, 1});
+  return scenario;
+}
+
+TEST(FilledPlan, SendsKeysAndValuesLayerByLayerOrWhole) {
+  const Stretch stretch{with_decode(two_stages()), "gpipe", 1};
+  const auto decisions = stretch.place({{0, 250ms, 100}});
+  const auto token_of = [&](KvSending sending) {
+    const FilledPlan filled = stretch.fill(decisions, {.kv = sending});
+    EXPECT_EQ(filled.plan.extras.slices.size(), 8U) << "both sides of four slices";
+    const OpResults results = sim::simulate_results(filled.plan);
+    EXPECT_EQ(moved(stretch, filled, results), 0);
+    EXPECT_EQ(results.times[index(filled.stages[0].first)].start, 250ms);
+    EXPECT_EQ(results.times[index(filled.stages[0].op)].end, 350ms);
+    return results.times[index(filled.tokens.at(0).op)];
+  };
+  // The layers are ready at 300 and at 350 ms.
+  EXPECT_EQ(token_of(KvSending::layerwise).start, 350ms + 10ms + 1ms);
+  EXPECT_EQ(token_of(KvSending::whole).start, 350ms + 20ms + 1ms);
+  EXPECT_EQ(token_of(KvSending::whole).end, 391ms);
+  EXPECT_TRUE(stretch.fill(decisions).tokens.empty()) << "they stay";
+}
+
+TEST(FilledPlan, NeedsADecodeRankWhereKeysAndValuesLeave) {
+  Scenario scenario = with_decode(two_stages());
+  scenario.services.clear();
+  scenario.placement.pop_back();
+  const Stretch stretch{scenario, "gpipe", 1};
+  const auto decisions = stretch.place({{0, 250ms, 100}});
+  EXPECT_THROW((void)stretch.fill(decisions, {.kv = KvSending::whole}), Error);
+}
+
+// A prompt that is declined sends nothing, and its decode rank computes no token.
+TEST(FilledPlan, SendsNothingOfADeclinedPrompt) {
+  const Stretch stretch{with_decode(two_stages()), "gpipe", 1};
+  FilledPlan filled = stretch.fill(stretch.place({{0, 250ms, 100}}), {.kv = KvSending::layerwise});
+  filled.plan.ops[index(filled.stages[0].first)].duration = 251ms;
+  const OpResults results = sim::simulate_results(filled.plan);
+  for (const plan::OpServed& each : filled.plan.extras.served)
+    EXPECT_EQ(results.outcomes[index(each.op)], longhaul::Outcome::skipped);
+}
+
+/// Nodes of one GPU each, whose interface a message of training holds for 30 ms.
+Scenario with_interfaces(Scenario scenario) {
+  scenario.nodes.push_back({.datacenter = DatacenterId{0},
+                            .gpus = 1,
+                            .egress = Bandwidth::unlimited(),
+                            .ingress = Bandwidth::unlimited(),
+                            .internal = Bandwidth{1024 * 1024 * 8 / 0.03}});
+  return scenario;
+}
+
+/// What messages of training waited for slices, each.
+std::vector<Duration> waits_for_slices(const Stretch& stretch, const FilledPlan& filled,
+                                       const OpResults& results) {
+  std::vector<Duration> waits;
+  for (std::size_t i = 0; i < filled.training.size(); ++i) {
+    const OpTime& time = results.times[index(filled.training[i])];
+    const auto& slices = filled.plan.extras.slices;
+    if (stretch.plan.ops[i].kind != OpKind::send ||
+        std::ranges::find(slices, time.bound_by, &plan::OpSlice::op) == slices.end())
+      continue;
+    waits.push_back(time.start - time.ready);
+  }
+  return waits;
+}
+
+// Device 1 sends its B at 530 and at 730 ms.
+TEST(FilledPlan, LetsAMessageOfTrainingWaitForOneSlice) {
+  const Stretch stretch{with_interfaces(with_decode(two_stages())), "gpipe", 2};
+  const auto decisions = stretch.place({{0, 0ms, 100}});  // on device 1
+  ASSERT_EQ(decisions[0].start, 0ms);
+  Stretch slow = stretch;
+  slow.served.front().model.decode->rate = Bandwidth{20.48e6 / 50};  // 250 ms a slice
+  const FilledPlan filled = slow.fill(decisions, {.kv = KvSending::whole});
+  const OpResults results = sim::simulate_results(filled.plan);
+  // Slices from 100, 350 and, after the first B, from 630 ms on, and after the second the last.
+  EXPECT_EQ(waits_for_slices(slow, filled, results), (std::vector<Duration>{70ms, 150ms}));
+  EXPECT_EQ(results.times[index(filled.tokens.at(0).op)].start, 910ms + 250ms + 1ms);
+}
+
+TEST(FilledPlan, SendsKeysAndValuesAsThePlacementSays) {
+  std::size_t sent = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Scenario scenario = with_decode(testing::random_serving_scenario(random));
+    ServedModel& model = scenario.served.front();
+    model.dimensions->layers = static_cast<int>(random.between(4, 9));
+    // Faster than prompts are computed: those of one GPU do not meet on its interface.
+    model.profile = linear_model(Duration{random.between(300, 900)}).profile;
+    model.decode->rate = Bandwidth{8e9 * static_cast<double>(random.between(100, 400))};
+    model.decode->slice = Bytes{random.between(1, 40) * 1000};
+    model.decode->latency = Duration{random.between(0, 500)};
+    const Stretch stretch{scenario, "1f1b", 2};
+    const KvSending sending = seed % 2 == 0 ? KvSending::whole : KvSending::layerwise;
+    ControllerMeans means{
+        .link = KvLink{stretch.bubbles.period,
+                       interface_holds(stretch.plan, stretch.times, scenario.training_ranks())},
+        .sending = sending,
+        .decode_ranks = 1};
+    Controller controller{
+        stretch.bubbles, stretch.served, PlacementPolicy::earliest, {false, 1}, means};
+    const auto decisions = place_open_loop(controller, testing::random_requests(random));
+    const FilledPlan filled = stretch.fill(decisions, {.kv = sending});
+    const OpResults results = sim::simulate_results(filled.plan);
+    EXPECT_EQ(moved(stretch, filled, results), 0) << "messages inside the datacenter take no time";
+    for (const FilledToken& token : filled.tokens) {
+      const Decision& own = decisions[token.decision];
+      const auto slices = kv_slices(model, own.tokens, 0, sending).size();
+      const Duration late = results.times[index(token.op)].start - (own.end + own.kv);
+      EXPECT_LE(late.count(), static_cast<std::int64_t>(slices)) << "rounded once, or each time";
+      EXPECT_GE(results.times[index(token.op)].start, own.end);
+      ++sent;
+    }
+  }
+  EXPECT_GT(sent, 400U);
 }
 
 TEST(FilledPlan, ChangesNoTimeOfTrainingAndKeepsThoseOfThePlacement) {

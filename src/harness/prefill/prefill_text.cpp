@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "base/table.hpp"
+#include "base/unit_text.hpp"
+#include "harness/prefill/prefill_record.hpp"
+#include "report/tables.hpp"
+
+namespace longhaul::harness {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Empty where none leave.
+std::string kv_text(const ordered_json& schedule) {
+  if (!schedule.contains("kv")) return {};
+  const auto mean = [&](const char* parts) {
+    return to_text(Duration{static_cast<std::int64_t>(schedule[parts]["kv"].get<double>())});
+  };
+  const ordered_json& delay = schedule["training_delay"];
+  return fmt::format(
+      "keys and values, {}: {} of {} slices, there {} after the last stage ({} predicted); {} "
+      "messages of training waited for a slice, {} in all ({} predicted)\n",
+      schedule["kv"]["sending"].get<std::string>(), schedule["kv"]["slices"].get<std::int64_t>(),
+      schedule["kv"]["predicted_slices"].get<std::int64_t>(), mean("ttft_parts_ns"),
+      mean("predicted_ttft_parts_ns"), delay["messages_bound_by_kv"].get<std::int64_t>(),
+      to_text(Duration{delay["by_kv_ns"].get<std::int64_t>()}),
+      to_text(Duration{schedule["predicted_training_delay"]["by_kv_ns"].get<std::int64_t>()}));
+}
+
+}  // namespace
+
+std::string why_not_sound(const PrefillRun& run) {
+  if (run.wrong > 0) {
+    std::string which;
+    for (const StretchPair& pair : run.pairs)
+      for (const PlayedRequest& each : pair.with.requests)
+        if (each.came_wrong)
+          which += fmt::format("keys and values of request {} came wrong; ", each.request);
+    return fmt::format("{}{} messages or blocks were wrong", which, run.wrong);
+  }
+  std::set<std::int64_t> answered;
+  for (const auto* const all : {&run.answers, &run.cancelled})
+    for (const prefill::Decision& each : *all)
+      if (!answered.insert(each.request).second)
+        return fmt::format("request {} was answered twice", each.request);
+  std::set<std::int64_t> played;
+  for (const StretchPair& pair : run.pairs)
+    for (const PlayedRequest& each : pair.with.requests) {
+      if (!played.insert(each.request).second)
+        return fmt::format("request {} was played twice", each.request);
+      if (each.is_done && each.sum_of_parts() != each.ttft)
+        return fmt::format("the parts of request {} do not add up to its TTFT", each.request);
+      if (each.is_done && each.ttft <= Duration{})
+        return fmt::format("request {} was done before it arrived", each.request);
+    }
+  const auto placed = std::ranges::count_if(
+      run.answers, [](const prefill::Decision& each) { return !each.refused; });
+  if (placed != std::ssize(played))
+    return fmt::format("{} requests were placed and {} played", placed, played.size());
+  return {};
+}
+
+std::string prefill_text(const ordered_json& record) {
+  const ordered_json& schedule = record["schedules"][0];
+  const ordered_json& pairs = record["pairs"];
+  const auto percent = [](const ordered_json& share) {
+    return share.is_null() ? std::string{"-"} : report::percent_text(share.get<double>()) + "%";
+  };
+  const auto time = [](const ordered_json& ns) {
+    return ns.is_null() ? std::string{"-"} : to_text(Duration{ns.get<std::int64_t>()});
+  };
+  Table table{
+      {{"", Align::left}, {"training"}, {"with prefill"}, {"useful"}, {"TTFT p50"}, {"p99"}}};
+  const auto add = [&](const char* name, const ordered_json& shares, const ordered_json& ttft) {
+    table.add_row({name, percent(shares["training"]), percent(shares["total"]),
+                   percent(shares["useful"]), ttft.is_null() ? "-" : time(ttft["p50"]),
+                   ttft.is_null() ? "-" : time(ttft["p99"])});
+  };
+  add("predicted", schedule["predicted_utilisation"], schedule["predicted_ttft_ns"]);
+  add("measured", schedule["utilisation"], schedule["ttft_ns"]);
+  const auto count = [](const ordered_json& counts, const char* which) {
+    return counts[which].get<std::int64_t>();
+  };
+  const ordered_json& requests = schedule["requests"];
+  const ordered_json& expected = schedule["predicted_requests"];
+  std::string text =
+      fmt::format("{}: {}, {}, {}\n\n{}\n", record["scenario"].get<std::string>(),
+                  schedule["schedule"].get<std::string>(), record["load"].get<std::string>(),
+                  record["policy"].get<std::string>(), table.text());
+  text += fmt::format("requests: {} offered, {} done ({} predicted), {} failed\n",
+                      count(requests, "offered"), count(requests, "done"), count(expected, "done"),
+                      count(requests, "failed"));
+  if (requests.contains("declined"))
+    text += fmt::format("live: {} declined, {} answers came late, the latest by {}\n",
+                        count(requests, "declined"), count(requests, "late_answers"),
+                        time(requests["latest_answer_ns"]));
+  text += fmt::format("training with prefill to without: {:.4f} of medians, ",
+                      pairs["ratio_of_medians"].get<double>());
+  text += pairs["interval"].is_null()
+              ? std::string{"no interval"}
+              : fmt::format("{:.4f} to {:.4f}", pairs["interval"][0].get<double>(),
+                            pairs["interval"][1].get<double>());
+  const ordered_json& delay = schedule["training_delay"];
+  return text +
+         fmt::format(" ({}); {} blocks waited for a prefill, {} in all\n",
+                     pairs["verdict"].get<std::string>(),
+                     delay["blocks_bound_by_prefill"].get<std::int64_t>(),
+                     time(delay["total_ns"])) +
+         kv_text(schedule);
+}
+
+}  // namespace longhaul::harness
