@@ -12,6 +12,8 @@ namespace {
 using planner::AdvisedLayout;
 using planner::LayoutProblem;
 
+constexpr int kBytesOfWeight = 2;  // of layouts' plans: bf16, without a [model]
+
 std::string layout_words(const LayoutProblem& problem, const planner::Layout& layout) {
   std::string words = fmt::format("({}, {}, {}), b {}", layout.tensor, layout.data, layout.pipeline,
                                   layout.micro_batch);
@@ -96,6 +98,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   };
   layouts.searches = std::move(how);
   layouts.searches.methods = methods_of(options, scenario);
+  if (layouts.searches.methods) layouts.searches.methods->bytes_of_weight = kBytesOfWeight;
   layouts.searches.longest = layouts.longest_on(1);
   planner::LayoutAdvice found = planner::advise_layouts(problem, space, layouts).or_throw();
   add_intervals_to(problem, found.layouts);

@@ -28,12 +28,12 @@ std::optional<planner::TrainingMethods> methods_of(const Options& options,
   if (learned.curves.empty())
     fail("--allow {}: how methods learn is not known. Give --curves, as of tune --family.",
          typed.allow);
+  const double loss = target_loss(learned, scenario);
+  const std::vector<planner::FamilyMember> members =
+      planner::read_family(read_text_file(learned.curves), learned.curves);
   try {
-    return planner::allowed_methods(
-        planner::read_family(read_text_file(learned.curves), learned.curves), most,
-        target_loss(learned, scenario));
+    return planner::allowed_methods(members, most, loss);
   } catch (const Error& error) {
-    if (std::string_view{error.what()}.find(learned.curves) != std::string_view::npos) throw;
     fail("{}: {}", learned.curves, error.what());
   }
 }
@@ -47,8 +47,8 @@ PlanFacts with_method(PlanFacts facts, const planner::AdvisedPlan& plan,
         fmt::format("train.compress.method={}", to_string(CompressMethod::none)),
         fmt::format("train.compress.exchange={}", to_string(member.exchange)),
         fmt::format("train.serve={}", to_string(member.serve)),
-        fmt::format("train.staleness={}", member.staleness),
-        fmt::format("train.message={}B", plan.message.count())})
+        fmt::format("train.staleness={}", member.staleness), std::string{"train.local_steps=1"},
+        std::string{"train.adapt.every=0"}, fmt::format("train.message={}B", plan.message.count())})
     facts.set.push_back(std::move(each));
   return facts;
 }

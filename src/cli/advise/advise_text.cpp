@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -51,7 +52,8 @@ LossFigures loss_figures_of(const AdvisedPlan& plan, const planner::TrainingMeth
 std::optional<std::int64_t> time_of_updates(const std::optional<double>& updates,
                                             const AdvisedPlan& plan) {
   if (!updates) return std::nullopt;
-  return std::llround(*updates * static_cast<double>(plan.makespan.count()));
+  constexpr double kMostNs = 0x1p62;
+  return std::llround(std::min(kMostNs, *updates * static_cast<double>(plan.makespan.count())));
 }
 
 PlanFigures figures_of(const AdvisedPlan& plan, const Advised& advised, const PlanFacts& facts,

@@ -71,6 +71,9 @@ std::string advice_won(const ordered_json& best) {
     text += fmt::format(", {:.0f} tokens/s", tokens.get<double>());
   if (const auto& dollars = at_or_null(best, "dollars_per_million_tokens"); dollars.is_number())
     text += fmt::format(", {:.4f} $ of GPUs for a million tokens", dollars.get<double>());
+  if (const ordered_json& loss = at_or_null(best, "loss"); loss.is_object())
+    text += fmt::format(", {} to a loss of {:g} by {}", advised_time(loss.at("time_ns")),
+                        loss.at("target").get<double>(), loss.at("method").get<std::string>());
   const ordered_json& overlap = at_or_null(best, "overlap");
   return text + fmt::format(", simulated; its schedule is {}{}, its ideas: {}.",
                             best.at("made_by").get<std::string>(),
@@ -85,9 +88,11 @@ std::string advice_by_how_much(const ordered_json& advice) {
   const ordered_json& baseline = at_or_null(advice, ("baseline_" + unit).c_str());
   if (!baseline.is_number())
     return "No plan without ideas fits: there is nothing to compare it with.";
-  const std::string over =
-      fmt::format("the best plan without any idea, which {} {}", unit == "ns" ? "takes" : "costs",
-                  score_text(baseline, unit));
+  const ordered_json& loss = at_or_null(advice.at("plans").at(0), "loss");
+  const std::string over = fmt::format(
+      "the best plan without any idea, which {} {}{}", unit == "ns" ? "takes" : "costs",
+      score_text(baseline, unit),
+      loss.is_object() ? fmt::format(" to a loss of {:g}", loss.at("target").get<double>()) : "");
   std::int64_t gain = 0;
   const ordered_json* most = nullptr;
   for (const ordered_json& each : advice.at("waterfall")) {

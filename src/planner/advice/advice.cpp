@@ -10,7 +10,7 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
   pool.refuse(Idea::layout, "the scenario says how the model is divided");
   pool.refuse(Idea::sites, "the scenario says where its stages are");
   pool.refuse(Idea::prefill, "it fills what stays idle, and an iteration takes as long");
-  pool.refuse(Idea::method, kWhyExact);
+  if (!options.methods) pool.refuse(Idea::method, kWhyExact);
   const auto tell = [&](int done) {
     if (const AdvisedPlan* const best = pool.best(); best && options.after_step)
       options.after_step(done, kSteps, *best);
@@ -26,7 +26,7 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
   tell(3);
   adviser.try_overlaps(options.time);
   tell(4);
-  adviser.try_methods(options.time);
+  adviser.try_methods(options.time, Searched::yes);
   tell(5);
   if (pool.best() == nullptr)
     return refused("no plan is within the deadline ({} evaluated). Give more time.",

@@ -32,7 +32,9 @@ void IdeaPool::add(AdvisedPlan plan) { plans_.push_back(std::move(plan)); }
 const AdvisedPlan* IdeaPool::best_within(const IdeaSet& ideas) const {
   const AdvisedPlan* best = nullptr;
   for (const AdvisedPlan& each : plans_)
-    if (is_within(each.ideas, ideas) && (best == nullptr || each.score < best->score)) best = &each;
+    if (!each.is_late && is_within(each.ideas, ideas) &&
+        (best == nullptr || each.score < best->score))
+      best = &each;
   return best;
 }
 
@@ -41,10 +43,16 @@ Score IdeaPool::score_with(const IdeaSet& ideas) const {
   return best == nullptr ? std::numeric_limits<Score>::max() : best->score;
 }
 
+bool IdeaPool::has_method(int scenario) const {
+  return std::ranges::any_of(plans_, [&](const AdvisedPlan& plan) {
+    return plan.scenario == scenario && plan.method.has_value();
+  });
+}
+
 Score IdeaPool::best_of(int scenario) const {
   Score best = std::numeric_limits<Score>::max();
   for (const AdvisedPlan& each : plans_)
-    if (each.scenario == scenario) best = std::min(best, each.score);
+    if (each.scenario == scenario && !each.is_late) best = std::min(best, each.score);
   return best;
 }
 
@@ -52,7 +60,7 @@ std::vector<Schedule> IdeaPool::fastest_of(int scenario, const IdeaSet& ideas,
                                            std::size_t most) const {
   std::vector<const AdvisedPlan*> found;
   for (const AdvisedPlan& each : plans_)
-    if (each.scenario == scenario && each.ideas == ideas) found.push_back(&each);
+    if (each.scenario == scenario && each.ideas == ideas && !each.method) found.push_back(&each);
   std::ranges::stable_sort(found, {}, [](const AdvisedPlan* plan) { return plan->makespan; });
   std::vector<Schedule> schedules;
   for (std::size_t i = 0; i < std::min(most, found.size()); ++i)

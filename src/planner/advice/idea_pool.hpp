@@ -23,6 +23,8 @@ public:
   /// The first of the best that use no other ideas; nullptr: there is none.
   [[nodiscard]] const AdvisedPlan* best_within(const IdeaSet& ideas) const;
   [[nodiscard]] const AdvisedPlan* best() const { return best_within(IdeaSet{}.set()); }
+  /// Is there a plan of the scenario with a method, or with sums as one exchanges them?
+  [[nodiscard]] bool has_method(int scenario) const;
   /// Of the scenario's best plan; the greatest number: it has none.
   [[nodiscard]] Score best_of(int scenario) const;
   /// Of the scenario's plans with these very ideas; the fastest first.

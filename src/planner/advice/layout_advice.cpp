@@ -60,7 +60,7 @@ public:
                                   [&](const SiteChoice& each) { return uses_all(each); }))
       pool_.refuse(Idea::sites, "no placing of the search uses all datacenters");
     pool_.refuse(Idea::prefill, "it fills what stays idle, and an iteration takes as long");
-    pool_.refuse(Idea::method, kWhyExact);
+    if (!options.searches.methods) pool_.refuse(Idea::method, kWhyExact);
     pool_.refuse(Idea::turns,
                  "no layout that is worth it sends from several pipelines over the "
                  "WAN (stages in several datacenters, two replicas or more)");
@@ -72,8 +72,9 @@ public:
       find_layouts(base);
       try_schedules();
     }
-    if (pool_.best() == nullptr) return refused("{}", why_none());
+    if (pool_.plans().empty()) return refused("{}", why_none());
     search_further();
+    if (pool_.best() == nullptr) return refused("{}", why_none());
     return std::nullopt;
   }
 
@@ -90,7 +91,7 @@ public:
 private:
   /// Of all plans by exact sums, as their scores are.
   [[nodiscard]] std::optional<Score> whole_bound(const Advice& advice) const {
-    if (advice.best().method) return std::nullopt;  // it is none of the best
+    if (has(advice.best().ideas, Idea::method)) return std::nullopt;  // it is none of such plans
     const double updates = options_.searches.methods ? *options_.searches.methods->updates() : 1;
     const double bound = updates * static_cast<double>(bound_);
     return bound < static_cast<double>(advice.best().score) ? std::llround(bound)
@@ -140,7 +141,7 @@ private:
                                    const LayoutSpace& space, bool counts) {
     LayoutSearchOptions how;
     how.keeps_all = true;
-    how.longest = options_.searches.longest;
+    if (!options_.searches.methods) how.longest = options_.searches.longest;
     how.is_stopped = options_.searches.stopped;
     LayoutSearch search = search_layouts(problem, space, how);
     if (search.gap_time != 0.0) bound_is_known_ = false;  // it was stopped
@@ -271,6 +272,8 @@ private:
 
   void search_further() {
     for (std::size_t number = 0; number < tried_.size(); ++number)
+      adviser_of(number).try_methods(time_left() / std::ssize(tried_), Searched::no);
+    for (std::size_t number = 0; number < tried_.size(); ++number)
       if (rank_of(number) < kSearched) further_.push_back(number);
     std::ranges::stable_sort(further_, {}, [&](std::size_t number) { return best_of(number); });
     std::size_t left = further_.size();
@@ -280,7 +283,7 @@ private:
       ScenarioAdviser adviser = adviser_of(number);
       (void)adviser.search_orders(time);  // refused: nothing more of it
       adviser.try_overlaps(time);
-      adviser.try_methods(time);
+      adviser.try_methods(time, Searched::yes);
       try_turns(number, time);
       tell();
     }

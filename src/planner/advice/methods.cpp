@@ -13,6 +13,7 @@ namespace longhaul::planner {
 namespace {
 
 constexpr int kStreamedIterations = 24;
+constexpr int kMostStaleness = 16;  // of a scenario
 /// Of a set of a part, to see how many of it travel.
 constexpr Bytes kTriedMessage{1'000'000};
 
@@ -44,6 +45,15 @@ Result<double> bytes_over_wan(const Schedule& schedule, const Scenario& scenario
   return bytes;
 }
 
+/// Bytes of a number that a member sends before it makes them less, over those that the scenario
+/// counts where it says no method: 4 of a weight, with a [model] of 2.
+double width_over(const Scenario& scenario, const TrainingMethods& methods,
+                  const FamilyMember& member) {
+  constexpr double kF32 = 4;
+  if (change_of(member) == TrainingChange::exact) return scenario.model ? 0.5 : 1;
+  return scenario.model ? 1 : kF32 / methods.bytes_of_weight;
+}
+
 Duration longest_step(const Scenario& scenario) {
   const std::vector<Duration>& steps = scenario.costs.optimizer;
   return steps.empty() ? Duration::zero() : *std::ranges::max_element(steps);
@@ -64,20 +74,32 @@ std::optional<double> TrainingMethods::updates(std::optional<std::size_t> other)
 
 TrainingMethods allowed_methods(const std::vector<FamilyMember>& members, TrainingChange most,
                                 double loss) {
+  constexpr double kMostBytes = 1e15;
   TrainingMethods methods;
   methods.loss = loss;
-  const auto exact = std::ranges::find(members, TrainingChange::exact, change_of);
-  if (exact == members.end())
-    fail(
-        "the curves have no \"none\" without staleness and local steps (what others are held "
-        "against). Add its runs.");
-  methods.dense = *exact;
-  if (!methods.updates() || methods.dense.wan_bytes <= 0)
-    fail("the curve of \"{}\" does not reach a loss of {:g} (or sends nothing). Train longer.",
-         methods.dense.method, loss);
-  for (const FamilyMember& each : members)
-    if (change_of(each) != TrainingChange::exact && change_of(each) <= most)
+  std::optional<double> fewest;
+  for (const FamilyMember& each : members) {
+    if (each.staleness > kMostStaleness || each.wan_bytes > kMostBytes)
+      fail("{}: a staleness above {} or more than {:g} bytes of an exchange. Check the curves.",
+           each.method, kMostStaleness, kMostBytes);
+    const std::optional<double> updates = updates_to(each, loss).median;
+    if (updates == 0.0)
+      fail("{} has a loss of {:g} before its first update. Give a lower target.", each.method,
+           loss);
+    if (change_of(each) == TrainingChange::exact) {
+      if (!updates || each.wan_bytes < 1 || (fewest && *fewest <= *updates)) continue;
+      fewest = updates;
+      methods.dense = each;
+    } else if (change_of(each) <= most) {
       methods.others.push_back(each);
+    }
+  }
+  if (!fewest)
+    fail(
+        "no \"none\" without staleness and local steps, which others are held against, reaches a "
+        "loss of {:g} (and sends something). Add its runs, or train longer.",
+        loss);
+  methods.others.insert(methods.others.begin(), methods.dense);
   return methods;
 }
 
@@ -98,8 +120,9 @@ Result<Scenario> scenario_with_method(const Schedule& schedule, const Scenario& 
     if (!*each) return each->refusal();
   if (*dense <= *blocks || *tried <= *blocks)
     return refused("no gradients travel between datacenters");
-  const double share =
-      (*dense - *blocks) * member.wan_bytes / methods.dense.wan_bytes / (*tried - *blocks);
+  const double wanted = (*dense - *blocks) * width_over(scenario, methods, member) *
+                        member.wan_bytes / methods.dense.wan_bytes;
+  const double share = wanted / (*tried - *blocks);
   const double message = share * static_cast<double>(kTriedMessage.count());
   return exchanging_scenario(scenario, member,
                              Bytes{std::max<std::int64_t>(1, std::llround(message))});

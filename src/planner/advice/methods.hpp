@@ -17,26 +17,30 @@ namespace longhaul::planner {
 LONGHAUL_LISTED_ENUM(TrainingChange, LONGHAUL_TRAINING_CHANGES);
 [[nodiscard]] TrainingChange change_of(const FamilyMember& member);
 
-/// Methods that plans may train by beside `dense`, exact sums in each iteration.
+/// Methods that plans may train by beside sums of gradients in each iteration.
 struct TrainingMethods {
-  double loss = 0;     ///< until which all train
-  FamilyMember dense;  ///< how plans without a method learn, and what they exchange
+  double loss = 0;  ///< until which all train
+  /// How exact sums learn, and how they may be exchanged too: as the first of `others`.
+  FamilyMember dense;
   std::vector<FamilyMember> others;
+  int bytes_of_weight = 4;  ///< of a number of a scenario's weights where it has no [model]
 
   /// Updates until the loss, in the median of runs, of `others`; without an index, of `dense`.
   [[nodiscard]] std::optional<double> updates(std::optional<std::size_t> other = {}) const;
 };
 
-/// The members that change no more than `most`. Throws Error where none is `none`, exact, and
-/// reaches the loss: there is nothing to hold others against.
+/// The members that change no more than `most`; of exact ones that which takes the fewest updates.
+/// Throws Error where none is `none`, exact, and reaches the loss after its first update (there is
+/// nothing to hold others against), and for a staleness or bytes beyond what scenarios may have.
 [[nodiscard]] TrainingMethods allowed_methods(const std::vector<FamilyMember>& members,
                                               TrainingChange most, double loss);
 
 /// The scenario without sums of gradients.
 [[nodiscard]] Scenario without_sums(Scenario scenario);
 
-/// The scenario as a schedule trains in it by a method: parts of gradients beside blocks, of the
-/// bytes that are as much less over the WAN as on the curves. Local steps are not in it.
+/// The scenario as a schedule trains in it by a method: parts of gradients beside blocks, as f32
+/// and as many times less over the WAN as on the curves; exact sums as wide as weights, as
+/// otherwise. Local steps are not in it.
 [[nodiscard]] Result<Scenario> scenario_with_method(const Schedule& schedule,
                                                     const Scenario& scenario,
                                                     const TrainingMethods& methods,

@@ -42,17 +42,12 @@ void ScenarioAdviser::add(AdvisedPlan plan) {
     updates = *methods.updates(plan.method);
     share = updates / *methods.updates();
   }
-  if (place_.longest && scaled(plan.makespan, share) > *place_.longest) return;
+  plan.is_late = place_.longest && scaled(plan.makespan, share) > *place_.longest;
+  if (plan.is_late && !options_.methods) return;
   plan.scenario = place_.scenario;
   plan.ideas |= place_.base;
   plan.score = times(place_.score(plan.makespan), updates);
   pool_.add(std::move(plan));
-}
-
-Bound ScenarioAdviser::with_steps(Bound bound) const {
-  const std::vector<Duration>& steps = scenario_.costs.optimizer;
-  if (!steps.empty()) bound.lower_bound += *std::ranges::min_element(steps);
-  return bound;
 }
 
 void ScenarioAdviser::add_schedule(Schedule schedule, const IdeaSet& ideas, const Bound& bound) {
@@ -105,7 +100,7 @@ std::optional<Refusal> ScenarioAdviser::search_orders(Duration time) {
   if (must_stop() && pool_.best() != nullptr) return std::nullopt;
   Result<SearchResult> found = try_find_best(scenario_, options_of_search(time, kShareOfOrders));
   if (!found) return found.refusal();
-  const Bound bound = with_steps(found->bound);  // of all that it considered
+  const Bound bound = found->bound;  // of all that it considered, without the optimizer's steps
   pool_.set_bound(place_.scenario, bound);
   add_schedule(std::move(found->schedule), only(Idea::order), bound);
   return std::nullopt;
@@ -126,8 +121,7 @@ void ScenarioAdviser::try_turns(Duration time) {
   if (must_stop()) return;
   const Result<SearchResult> found =
       find_shared_best(scenario_, options_of_search(time, kShareOfTurns));
-  if (found)
-    add_schedule(found->schedule, only(Idea::order) | only(Idea::turns), with_steps(found->bound));
+  if (found) add_schedule(found->schedule, only(Idea::order) | only(Idea::turns), found->bound);
 }
 
 void ScenarioAdviser::try_overlaps(Duration time) {
@@ -176,44 +170,61 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
                  result->bound.reason}});
 }
 
-void ScenarioAdviser::try_methods(Duration time) {
-  if (!options_.methods) return;
+std::optional<std::string> ScenarioAdviser::why_no_methods() const {
   const TrainingMethods& methods = *options_.methods;
-  if (methods.others.empty())
-    return pool_.refuse(Idea::method, "no method of the curves changes as little as is allowed");
+  if (scenario_.parallel.replicas == 1) return "there is one replica";
+  if (scenario_.parallel.gradient_sync == GradientSync::none)
+    return "no gradients are summed but inside a datacenter";
+  for (std::size_t method = 1; method < methods.others.size(); ++method)
+    if (methods.updates(method)) return std::nullopt;
+  return methods.others.size() == 1 ? "no method of the curves changes as little as is allowed"
+                                    : "no method that is allowed reaches the loss on the curves";
+}
+
+void ScenarioAdviser::try_methods(Duration time, Searched also) {
+  if (!options_.methods) return;
+  if (const auto why = why_no_methods()) pool_.refuse(Idea::method, *why);
+  if (scenario_.parallel.gradient_sync == GradientSync::none) return;
   const TimePoint begin = now();
   for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
     for (const Schedule& each :
-         pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfMethods))
-      for (std::size_t method = 0; method < methods.others.size(); ++method) {
-        if (must_stop() || (!options_.moves && now() - begin > scaled(time, kShareOfMethods / 2)))
-          return;
-        add_with_method(method, each, of);
-      }
-  if (must_stop()) return;
+         pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfMethods)) {
+      if (pool_.has_method(place_.scenario) &&
+          (must_stop() || (!options_.moves && now() - begin > scaled(time, kShareOfMethods / 2))))
+        return;
+      try_methods_of(each, of);
+    }
+  if (also == Searched::no || must_stop()) return;
   // An order for what is left to wait for where an exchange takes no time.
   const Result<SearchResult> found =
       try_find_best(without_sums(scenario_), options_of_search(time, kShareOfMethods / 2));
-  if (!found || schedule::first_violation(found->schedule, scenario_)) return;
-  for (std::size_t method = 0; method < methods.others.size(); ++method)
-    add_with_method(method, found->schedule, only(Idea::order));
+  if (found && !schedule::first_violation(found->schedule, scenario_))
+    try_methods_of(found->schedule, only(Idea::order));
 }
 
-void ScenarioAdviser::add_with_method(std::size_t method, const Schedule& schedule,
-                                      const IdeaSet& with) {
+void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& with) {
   const TrainingMethods& methods = *options_.methods;
-  if (!methods.updates(method)) return;
-  pool_.note_evaluated();
-  const Result<Scenario> own = scenario_with_method(schedule, scenario_, methods, method);
-  if (!own) return pool_.refuse(Idea::method, own.refusal().reason);
-  const Result<Duration> time = time_with_method(schedule, scenario_, *own, methods.others[method]);
-  if (!time) return pool_.refuse(Idea::method, time.refusal().reason);
-  add({.schedule = schedule,
-       .overlap = "",
-       .makespan = *time,
-       .ideas = with | only(Idea::method),
-       .method = method,
-       .message = *own->train.message});
+  for (std::size_t method = 0; method < methods.others.size(); ++method) {
+    if (!methods.updates(method)) continue;
+    pool_.note_evaluated();
+    const Result<Scenario> own = scenario_with_method(schedule, scenario_, methods, method);
+    if (!own) return refuse_method(own.refusal().reason);
+    const FamilyMember& member = methods.others[method];
+    const Result<Duration> time = time_with_method(schedule, scenario_, *own, member);
+    if (!time) return refuse_method(time.refusal().reason);
+    const bool is_exact = change_of(member) == TrainingChange::exact;
+    add({.schedule = schedule,
+         .overlap = "",
+         .makespan = *time,
+         .ideas = is_exact ? with : with | only(Idea::method),
+         .method = method,
+         .message = *own->train.message});
+  }
+}
+
+void ScenarioAdviser::refuse_method(const std::string& reason) {
+  if (!why_no_methods() && !std::exchange(refused_method_, true))
+    pool_.refuse(Idea::method, reason);
 }
 
 }  // namespace longhaul::planner

@@ -5,6 +5,8 @@
 
 namespace longhaul::planner {
 
+enum class Searched { no, yes };
+
 /// The ideas that one scenario with its layout and places leaves open: order, turns, overlap and
 /// method.
 class ScenarioAdviser {
@@ -31,16 +33,18 @@ public:
   void try_turns(Duration time);
   /// Each overlap of the fastest of each set of ideas so far.
   void try_overlaps(Duration time);
-  /// Each method of the fastest orders so far, and of an order that is searched for it.
-  void try_methods(Duration time);
+  /// Each method of the fastest orders so far, and of one that is searched for them.
+  void try_methods(Duration time, Searched also);
 
 private:
   /// A schedule as it is, where it fits.
   void add_schedule(Schedule schedule, const IdeaSet& ideas, const Bound& bound = {});
   void add(AdvisedPlan plan);
-  /// Of a search, which leaves the optimizer's step out: it is at least the shortest one longer.
-  [[nodiscard]] Bound with_steps(Bound bound) const;
-  void add_with_method(std::size_t method, const Schedule& schedule, const IdeaSet& with);
+  /// Exact sums exchanged as `dense` does too: these are no idea.
+  void try_methods_of(const Schedule& schedule, const IdeaSet& with);
+  [[nodiscard]] std::optional<std::string> why_no_methods() const;
+  /// The first reason counts.
+  void refuse_method(const std::string& reason);
   void add_overlapped(const collective::Overlap& overlap, const Schedule& schedule,
                       const IdeaSet& with, Duration most);
   [[nodiscard]] bool must_stop();
@@ -50,6 +54,7 @@ private:
   const AdviceOptions& options_;
   IdeaPool& pool_;
   Place place_;
+  bool refused_method_ = false;
 };
 
 }  // namespace longhaul::planner

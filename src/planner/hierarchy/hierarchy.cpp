@@ -86,9 +86,8 @@ private:
     const Bytes size = weights_of(device, chunk);
     for (int first = 0; first < parallel_.replicas; first += together()) {
       const RingOfReplicas ring{first, 1, together()};
-      play_ring(CollectiveKind::all_gather, size, ring, device, [&](ReplicaId replica) {
-        return over_[of_device(replica, device)];
-      });
+      play_ring(CollectiveKind::all_gather, size, ring, device,
+                [&](ReplicaId replica) { return over_[of_device(replica, device)]; });
       if (!is_played(size, ring)) continue;
       for (int i = 0; i < ring.count; ++i)
         gates_[of_chunk(ring.member(i), chunk)] = times_.arrived[at(i)];
@@ -156,7 +155,8 @@ private:
         result_.played += program.blocks() + program.messages();
       }
       last = &program, last_gates = gates;
-      std::ranges::copy(times.gradients, gradients_.begin() + offset(of_chunk(replica, ChunkId{0})));
+      std::ranges::copy(times.gradients,
+                        gradients_.begin() + offset(of_chunk(replica, ChunkId{0})));
       const auto place = offset(of_device(replica, DeviceId{0}));
       std::ranges::copy(times.blocks, blocks_.begin() + place);
       std::ranges::copy(times.all, result_.rank_ends.begin() + place);

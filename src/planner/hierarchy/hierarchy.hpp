@@ -13,9 +13,9 @@ namespace longhaul::planner {
 
 /// The times of a training step whose ranks were played part by part.
 struct HierarchicalTimes {
-  Duration last_block{};  ///< the end of the last block
-  Duration makespan{};    ///< and of gradients' sums
-  Duration iteration{};   ///< and of the optimizer's steps
+  Duration last_block{};            ///< the end of the last block
+  Duration makespan{};              ///< and of gradients' sums
+  Duration iteration{};             ///< and of the optimizer's steps
   std::vector<Duration> rank_ends;  ///< of one tensor rank, by replica * stages + stage
   Duration work{};                  ///< of all blocks of one tensor rank of each place
   std::int64_t ops = 0;             ///< of the plan of all ranks (lower())

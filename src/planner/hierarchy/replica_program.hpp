@@ -41,7 +41,7 @@ private:
   struct Step {
     Duration duration{};
     std::int32_t device = 0;
-    std::int32_t input = -1, output = -1;  ///< messages; -1: none
+    std::int32_t input = -1, output = -1;   ///< messages; -1: none
     std::int32_t gate = -1, gradient = -1;  ///< chunk that it begins, or whose last gradient it is
   };
   struct Way {

@@ -77,9 +77,9 @@ SharedPrograms::Signature SharedPrograms::signature_of(ReplicaId replica) const 
   const std::vector<DatacenterId> places = places_of(replica);
   if (places.size() > 1) {
     for (const DeviceId device : scenario_.device_ids())
-      signature.push_back(std::ranges::find(places, scenario_.datacenter_of(
-                                                        scenario_.rank(replica, device))) -
-                          places.begin());
+      signature.push_back(
+          std::ranges::find(places, scenario_.datacenter_of(scenario_.rank(replica, device))) -
+          places.begin());
   }
   for (const DatacenterId from : places) {
     for (const DatacenterId to : places) {
@@ -120,8 +120,8 @@ Scenario SharedPrograms::alone(ReplicaId replica) const {
   }
   for (const DeviceId device : scenario_.device_ids()) {
     const DatacenterId place = scenario_.datacenter_of(scenario_.rank(replica, device));
-    own.placement.push_back(DatacenterId{
-        static_cast<int>(std::ranges::find(places, place) - places.begin())});
+    own.placement.push_back(
+        DatacenterId{static_cast<int>(std::ranges::find(places, place) - places.begin())});
   }
   return own;
 }

@@ -70,11 +70,11 @@ Duration time_of_method(std::size_t method) {
 }
 
 TEST(Methods, TakeTheTimeOfTheirBytes) {
-  EXPECT_EQ(time_of_method(0), milliseconds{30 + 1000 + 5});
-  EXPECT_EQ(time_of_method(1), Duration{milliseconds{9 * 30 + 1035}} / 10);
+  EXPECT_EQ(time_of_method(1), milliseconds{30 + 1000 + 5});
+  EXPECT_EQ(time_of_method(2), Duration{milliseconds{9 * 30 + 1035}} / 10);
   // The exchange of an iteration goes on beside the next one, which is no help to a link that is
   // never idle.
-  EXPECT_EQ(time_of_method(2), milliseconds{1000});
+  EXPECT_EQ(time_of_method(3), milliseconds{1000});
 }
 
 TEST(Methods, ThatAreLateHideAnExchangeButNoBlocks) {
@@ -82,8 +82,8 @@ TEST(Methods, ThatAreLateHideAnExchangeButNoBlocks) {
   for (Link& link : scenario.links) link.bandwidth = Bandwidth{1e12};
   const Schedule schedule = make_schedule("1f1b", scenario).schedule;
   const TrainingMethods methods = methods_of_thin_link();
-  const Scenario own = scenario_with_method(schedule, scenario, methods, 2).or_throw();
-  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[2]).or_throw(),
+  const Scenario own = scenario_with_method(schedule, scenario, methods, 3).or_throw();
+  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[3]).or_throw(),
             milliseconds{30});
 }
 
@@ -92,8 +92,8 @@ TEST(Methods, CountTheOptimizersLongestStep) {
   scenario.costs.optimizer = {milliseconds{7}};
   const Schedule schedule = make_schedule("1f1b", scenario).schedule;
   const TrainingMethods methods = methods_of_thin_link();
-  const Scenario own = scenario_with_method(schedule, scenario, methods, 0).or_throw();
-  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[0]).or_throw(),
+  const Scenario own = scenario_with_method(schedule, scenario, methods, 1).or_throw();
+  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[1]).or_throw(),
             milliseconds{1035 + 7});
 }
 
@@ -106,9 +106,9 @@ TEST(Methods, AreAllowedByWhatTheyChange) {
   EXPECT_EQ(change_of(members[2]), TrainingChange::lossy);
   EXPECT_EQ(change_of(members[3]), TrainingChange::lossy);
   const TrainingMethods stale = allowed_methods(members, TrainingChange::stale, 1);
-  ASSERT_EQ(stale.others.size(), 1U);
-  EXPECT_EQ(stale.others[0].staleness, 2);
-  EXPECT_EQ(allowed_methods(members, TrainingChange::lossy, 1).others.size(), 3U);
+  ASSERT_EQ(stale.others.size(), 2U);
+  EXPECT_EQ(stale.others[1].staleness, 2);
+  EXPECT_EQ(allowed_methods(members, TrainingChange::lossy, 1).others.size(), 4U);
   const auto refusal = [](const std::vector<FamilyMember>& of, double loss) -> std::string {
     try {
       (void)allowed_methods(of, TrainingChange::lossy, loss);
@@ -118,7 +118,7 @@ TEST(Methods, AreAllowedByWhatTheyChange) {
     return "";
   };
   EXPECT_THAT(refusal({member_of("int8", 250, 100)}, 1), HasSubstr("no \"none\""));
-  EXPECT_THAT(refusal(members, 0.5), HasSubstr("does not reach a loss of 0.5"));
+  EXPECT_THAT(refusal(members, 0.5), HasSubstr("reaches a loss of 0.5"));
 }
 
 TEST(Methods, NeedGradientsBetweenDatacenters) {
@@ -140,12 +140,12 @@ void expect_no_worse_with_methods(const Scenario& scenario) {
   const Advice lossy = advise(scenario, options).or_throw();
   EXPECT_LE(lossy.best().score, exact.best().score * 100);
   ASSERT_TRUE(lossy.baseline);
-  EXPECT_EQ(*lossy.baseline, *exact.baseline * 100);
+  EXPECT_LE(*lossy.baseline, *exact.baseline * 100);
   Score gained = 0;
   for (const IdeaValue& each : lossy.waterfall) gained += each.added;
   EXPECT_EQ(gained, *lossy.baseline - lossy.best().score);
   for (const AdvisedPlan& plan : lossy.plans) {
-    EXPECT_EQ(has(plan.ideas, Idea::method), plan.method.has_value());
+    EXPECT_EQ(has(plan.ideas, Idea::method), plan.method.value_or(0) != 0);
     const double updates = *options.methods->updates(plan.method);
     EXPECT_EQ(plan.score, std::llround(updates * static_cast<double>(plan.makespan.count())));
   }
@@ -166,9 +166,47 @@ TEST(Methods, AreAnIdeaAmongOthers) {
   options.methods = methods_of_thin_link();
   const Advice thin = advise(dp_2dc("1Gbps"), options).or_throw();
   ASSERT_TRUE(thin.best().method) << "a link on which sums take a minute";
-  EXPECT_EQ(*thin.best().method, 1U) << "ten local steps";
+  EXPECT_EQ(*thin.best().method, 2U) << "ten local steps";
   const Advice thick = advise(dp_2dc("100Tbps"), options).or_throw();
-  EXPECT_FALSE(thick.best().method) << "more updates for nothing";
+  EXPECT_EQ(thick.best().method.value_or(0), 0U) << "more updates for nothing";
+}
+
+// The same bytes, updates and exchange as exact sums have: it brings nothing.
+TEST(Methods, GainNothingByAnotherName) {
+  AdviceOptions options;
+  options.moves = 20;
+  options.threads = 1;
+  for (const char* name : {"levels-2dc", "stella-gpt2", "dp-2dc"}) {
+    SCOPED_TRACE(name);
+    const std::vector<std::string> set{"parallel.microbatches=2"};
+    Scenario scenario = scenario::load_scenario(
+        testing::in_checkout(std::string{"benchmarks/scenarios/"} + name + ".toml"),
+        std::span{set}.first(name == std::string_view{"dp-2dc"} ? 1 : 0));
+    scenario.parallel.gradient_sync = GradientSync::all_reduce;
+    options.methods = allowed_methods(
+        {member_of("none", 1000, 100), member_of("copy", scenario.model ? 500 : 1000, 100)},
+        TrainingChange::lossy, 1);
+    const Advice advice = advise(scenario, options).or_throw();
+    for (const IdeaValue& each : advice.waterfall) {
+      if (each.idea == Idea::method) {
+        EXPECT_EQ(each.alone, 0);
+      }
+    }
+  }
+}
+
+// A deadline that exact sums miss, and ten local steps do not.
+TEST(Methods, MeetADeadlineThatSumsMiss) {
+  const Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
+  AdviceOptions options;
+  options.moves = 20;
+  options.threads = 1;
+  options.longest = milliseconds{1000};
+  EXPECT_FALSE(advise(scenario, options));
+  options.methods = methods_of_thin_link();
+  const Advice advice = advise(scenario, options).or_throw();
+  EXPECT_EQ(advice.best().method, 2U);
+  EXPECT_FALSE(advice.baseline);
 }
 
 }  // namespace

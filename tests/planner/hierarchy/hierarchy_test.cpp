@@ -74,8 +74,8 @@ Scenario random_sites(Random& random) {
   const bool by_replica = draw(0, 1) == 0;
   for (int rank = 0; rank < scenario.training_ranks(); ++rank) {
     const RankPlace place = scenario.place_of(Rank{rank});
-    const int site = by_replica ? number(place.replica) / of_site
-                                : number(place.stage) * sites / stages;
+    const int site =
+        by_replica ? number(place.replica) / of_site : number(place.stage) * sites / stages;
     scenario.placement.push_back(DatacenterId{site});
   }
   return scenario;
