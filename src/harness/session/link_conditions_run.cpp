@@ -21,9 +21,6 @@ OpTimes LinkConditionsRun::predict(int iteration, Duration age) const {
 }
 
 Duration LinkConditionsRun::longest_wait(int iteration, TimePoint began, Rank rank) const {
-  // An iteration that comes late may meet an outage that was not foreseen: of that the rank whose
-  // op it holds is to speak, not one that waits for it.
-  constexpr Duration kAfterYou = std::chrono::milliseconds{250};
   const Duration age = began == kNever ? engine::kBeforeWeather : now() - began;
   return kAfterYou + engine::longest_wait(plan_, predict(iteration, age), rank);
 }

@@ -17,6 +17,10 @@ struct WeatherOutcome {
   std::vector<Duration> predicted;  ///< makespan of each
 };
 
+/// A rank that waits for others speaks so much later than the one whose op an outage holds, also
+/// where the outage was not foreseen.
+inline constexpr Duration kAfterYou = std::chrono::milliseconds{250};
+
 /// The weather of a plan that ranks run.
 class LinkConditionsRun {
 public:

@@ -1,10 +1,13 @@
 #include "harness/training/train_progress.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/text_file.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
@@ -25,13 +28,18 @@ void replace_file(const std::filesystem::path& file, std::span<const std::byte> 
   out.write(reinterpret_cast<const char*>(bytes.data()),
             static_cast<std::streamsize>(bytes.size()));
   out.close();
+  const int reason = out ? 0 : errno;
   std::error_code problem;
   const bool written = out && trace::sync_file(made) == 0;
   if (written) std::filesystem::rename(made, file, problem);
   if (!written || problem) {
     std::filesystem::remove(made, problem);
-    fail("cannot write {} (is the disk full?). The checkpoint before it is still there.",
-         file.string());
+    throw Error{
+        fmt::format("cannot write {} ({}). Check that there is space; --resume goes on from "
+                    "the checkpoint before it.",
+                    file.string(),
+                    reason != 0 ? std::strerror(reason) : "it did not reach the disk"),
+        ExitCode::run_failed};
   }
   trace::sync_directory_of(file);
 }

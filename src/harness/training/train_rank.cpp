@@ -215,7 +215,6 @@ void TrainRank::run(int first, int past, Duration age) {
   options.run = scenario_.run;
   Duration longest{};
   for (const Op& op : plan_.ops) longest = std::max(longest, op.duration);
-  ranks_.watchdog().watch(&plan_, 10 * longest);
   device::TimedDevice timed;
   std::optional<engine::Engine> engine;
   if (device_)
@@ -229,6 +228,7 @@ void TrainRank::run(int first, int past, Duration age) {
         "Leave it out.",
         scenario_.name);
   const bool plays = !weather.calm() && options.emulation == engine::Emulation::on;
+  ranks_.watchdog().watch(&plan_, 10 * longest + (plays ? kAfterYou : Duration::zero()));
   const engine::PlayedWeather played{plays ? &weather : nullptr,
                                      plays ? begin_weather(ranks_, request_.clock, age) : kNever};
   if (sets_) sets_->begin_at(first);

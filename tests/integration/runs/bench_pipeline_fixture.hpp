@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,34 @@ between = ["west", "east"]
 latency = "2ms"
 bandwidth = "8Gbps"
 )";
+
+/// A file system of a few pages, for as long as this lives.
+class SmallDisk {
+public:
+  /// `options` of the mount: its size.
+  explicit SmallDisk(std::filesystem::path where, const char* options = "size=400k")
+      : where_{std::move(where)} {
+    std::filesystem::create_directory(where_);
+    mounted_ = mount("tmpfs", where_.c_str(), "tmpfs", 0, options) == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(where_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  [[nodiscard]] bool is_there() const { return mounted_; }
+  void grow() const { remount(0, "size=64m"); }
+  void forbid_writing() const { remount(MS_RDONLY, nullptr); }
+
+private:
+  void remount(unsigned long flags, const char* options) const {
+    ASSERT_EQ(mount("tmpfs", where_.c_str(), "tmpfs", MS_REMOUNT | flags, options), 0)
+        << strerror(errno);
+  }
+  std::filesystem::path where_;
+  bool mounted_ = false;
+};
+inline constexpr const char* kNoMount = "no tmpfs can be mounted here (needs CAP_SYS_ADMIN)";
 
 /// Runs bench_pipeline as a user does, and looks at what it prints and leaves.
 class BenchPipeline : public ::testing::Test {

@@ -2,8 +2,6 @@
 // says which and where, keeps every finished iteration, and can be resumed.
 #include <csignal>
 
-#include <sys/mount.h>
-
 #include "integration/runs/bench_pipeline_fixture.hpp"
 
 namespace longhaul::testing {
@@ -18,32 +16,6 @@ using ::testing::Not;
 
 constexpr int kFailed = 3;
 constexpr int kKilled = 128 + SIGKILL;  // as mpirun reports a rank that was
-
-/// A file system of a few pages, for as long as this lives.
-class SmallDisk {
-public:
-  explicit SmallDisk(std::filesystem::path where) : where_{std::move(where)} {
-    std::filesystem::create_directory(where_);
-    mounted_ = mount("tmpfs", where_.c_str(), "tmpfs", 0, "size=400k") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) umount2(where_.c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  [[nodiscard]] bool is_there() const { return mounted_; }
-  void grow() const { remount(0, "size=64m"); }
-  void forbid_writing() const { remount(MS_RDONLY, nullptr); }
-
-private:
-  void remount(unsigned long flags, const char* options) const {
-    ASSERT_EQ(mount("tmpfs", where_.c_str(), "tmpfs", MS_REMOUNT | flags, options), 0)
-        << strerror(errno);
-  }
-  std::filesystem::path where_;
-  bool mounted_ = false;
-};
-constexpr const char* kNoMount = "no tmpfs can be mounted here (needs CAP_SYS_ADMIN)";
 
 class BrokenRuns : public BenchPipeline {
 protected:

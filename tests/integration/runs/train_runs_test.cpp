@@ -4,6 +4,7 @@
 namespace longhaul::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Every exchange and method, on unequal batches in two sites, with tasks of their own.
@@ -300,6 +301,49 @@ TEST_F(TrainRuns, OfLocalStepsThatWereKilledGoOnToo) {
     EXPECT_EQ(again[i]["points"].back()[3], whole[i]["points"].back()[3]);
     EXPECT_EQ(again[i]["messages"], whole[i]["messages"]);
   }
+}
+
+/// With weights that wait for their update, and with those of the iteration before.
+TEST_F(TrainRuns, EndInAnOutageThatOutlastsTheDeadline) {
+  for (const char* const staleness : {"0", "1"}) {
+    SCOPED_TRACE(std::string{"staleness "} + staleness);
+    const auto with_outage = [&](const char* outage, const char* iterations) {
+      return words("stella", {"--set", std::string{"train.staleness="} + staleness, "--set",
+                              std::string{"link.outage="} + outage, "--max-iterations", iterations,
+                              "--checkpoint-every", "4"});
+    };
+    EXPECT_EQ(run(3, with_outage("[\"50ms\", \"600ms\"]", "12")), 0) << output();
+    EXPECT_TRUE(curves().front()["replay"]["equal"].get<bool>());
+    std::filesystem::remove_all(out());
+    EXPECT_EQ(run(3, with_outage("[\"500ms\", \"60s\"]", "2000")), 3) << output();
+    EXPECT_THAT(output(),
+                AllOf(HasSubstr("the run ends: an outage of link "), HasSubstr("has held rank "),
+                      HasSubstr("goes on for"), HasSubstr("deadline of 2 s")));
+    EXPECT_TRUE(std::filesystem::exists(out() + "/progress.json")) << "it can be gone on from";
+    EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
+    std::filesystem::remove_all(out());
+  }
+}
+
+/// The disk has room for the states of one checkpoint, and not for those of the next beside them.
+TEST_F(TrainRuns, GoOnFromTheCheckpointBeforeAFullDisk) {
+  const std::vector<std::string> kept{"--set", "train.staleness=0", "--checkpoint-every", "4"};
+  ASSERT_EQ(run(3, words("stella", kept)), 0) << output();
+  const nlohmann::json whole = curves();
+  std::filesystem::remove_all(out());
+  const SmallDisk disk{scratch_.path() / "disk", "size=900k"};
+  if (!disk.is_there()) GTEST_SKIP() << kNoMount;
+  out_ = "disk/out";
+  EXPECT_EQ(run(3, words("stella", kept)), 3) << output();
+  EXPECT_THAT(output(), AllOf(HasSubstr("cannot write "), HasSubstr("space")));
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(std::filesystem::exists(fmt::format("{}/4.{}.state", out(), rank)));
+  disk.grow();
+  std::vector<std::string> resumed = kept;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(run(3, words("stella", resumed)), 0) << output();
+  EXPECT_EQ(curves().front()["losses"], whole.front()["losses"]);
+  EXPECT_EQ(curves().front()["points"].back()[3], whole.front()["points"].back()[3]);
 }
 
 TEST_F(TrainRuns, SayWhatCannotBe) {
