@@ -129,6 +129,14 @@ struct TuneArguments {
 /// Declares the options of `arguments`, which must outlive `command`.
 void add_tune_options(Arguments& command, TuneArguments& arguments);
 
+/// The options of `scenario`, as typed; empty: the default.
+struct ScenarioArguments {
+  std::string sites, gpus, regions, model, tensor, stages, microbatches, seed, tour, uplink;
+};
+
+/// Declares the options of `arguments`, which must outlive `command`.
+void add_scenario_options(Arguments& command, ScenarioArguments& arguments);
+
 /// The options of `advise`, as typed; empty: the default.
 struct AdviseArguments {
   std::string budget, moves, threads;
@@ -183,12 +191,14 @@ struct Options {
   CompressArguments compress;
   TuneArguments tune;
   AdviseArguments advise;
-  std::string expect;    ///< of `compare`
-  std::string at_least;  ///< of `compare`: "1%"
+  ScenarioArguments drawn;  ///< of `scenario`
+  std::string expect;       ///< of `compare`
+  std::string at_least;     ///< of `compare`: "1%"
   std::optional<int> iteration;
   std::optional<int> iterations;  ///< of `simulate`: played under weather
   std::optional<int> rank;
-  bool bounds = false;  ///< of `simulate`: computes them for every schedule
+  bool bounds = false;        ///< of `simulate`: computes them for every schedule
+  bool hierarchical = false;  ///< likewise: ranks are played part by part
   bool json = false;
   bool wide = false;         ///< tables with all their columns
   std::string command_line;  ///< as typed, for records
@@ -212,6 +222,10 @@ struct Answer {
 /// Commands write nothing but the file of `out`, and that last; they throw Error on bad input.
 [[nodiscard]] Answer schedule_command(const Options& options);
 [[nodiscard]] Answer simulate_command(const Options& options);
+/// With --hierarchical: static schedules on up to 2^20 ranks, part by part. Throws Error where
+/// ranks share links, and on options that need the plan of all ranks.
+[[nodiscard]] Answer simulate_hierarchy(const Options& options);
+[[nodiscard]] Answer scenario_command(const Options& options);
 [[nodiscard]] Answer check_command(const Options& options);
 [[nodiscard]] Answer plan_command(const Options& options);
 [[nodiscard]] Answer advise_command(const Options& options);

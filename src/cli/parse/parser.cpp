@@ -29,6 +29,8 @@ constexpr std::array kExamples{
     Example{"simulate",
             "longhaul simulate benchmarks/scenarios/centauri-toy.toml --schedule gpipe --overlap "
             "serial,zero3"},
+    Example{"scenario", "longhaul scenario --sites 8 --gpus 16384 --out eight-sites.toml"},
+    Example{"simulate", "longhaul simulate eight-sites.toml --schedule 1f1b --hierarchical"},
     Example{"ops", "longhaul ops benchmarks/scenarios/m70-2dc.toml --schedule 1f1b --rank 3"},
     Example{"layers", "longhaul layers benchmarks/scenarios/m70-2dc.toml"},
     Example{"collective",
@@ -100,6 +102,7 @@ Parser::Parser(Options& options) : options_{options} {
   tool_.keeps_unknown();
   add_schedule();
   add_simulate();
+  add_scenario();
   add_check();
   add_plan();
   add_advise();
@@ -219,6 +222,11 @@ void Parser::add_simulate() {
       .flag("--bounds", options_.bounds,
             "also say how far each schedule is above a time that none of its class undercuts "
             "(best and the solver's always do)")
+      .takes_no_value();
+  command
+      .flag("--hierarchical", options_.hierarchical,
+            "play ranks part by part, equal replicas by one list of ops: up to 2^20 ranks under "
+            "static schedules, where none share a link")
       .takes_no_value();
   add_planning(command);
 }

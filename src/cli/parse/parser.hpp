@@ -61,6 +61,7 @@ private:
   void add_planning(longhaul::Arguments& command);
   void add_schedule();
   void add_simulate();
+  void add_scenario();
   void add_collective();
   void add_partition();
   void add_bubbles();

@@ -42,6 +42,14 @@ void Parser::add_advise() {
   add_overrides(command);
 }
 
+void Parser::add_scenario() {
+  longhaul::Arguments& command = add_command(
+      tool_, "scenario", "write a scenario of many sites, drawn from a table of regions",
+      scenario_command, {0, 0});
+  add_scenario_options(command, options_.drawn);
+  command.option("--out", options_.out, "write it to a file; an existing one is refused");
+}
+
 void Parser::add_trace() {
   longhaul::Arguments& trace =
       tool_.command("trace", "read a trace: summary, attribution, overlap, export, merge");

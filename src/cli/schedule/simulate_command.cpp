@@ -179,6 +179,7 @@ void write_simulated_trace(const Options& options, const Scenario& scenario,
 }  // namespace
 
 Answer simulate_command(const Options& options) {
+  if (options.hierarchical) return simulate_hierarchy(options);
   if (!options.overlap.empty()) return simulate_overlaps(options);
   if (!options.allow.empty())
     fail("--allow: nothing is searched (it is of --overlap centauri and best). Add --overlap.");

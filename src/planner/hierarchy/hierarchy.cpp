@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <ranges>
+#include <span>
 
 #include "base/index.hpp"
 #include "planner/hierarchy/shared_programs.hpp"
+#include "schedule/memory.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -243,7 +245,12 @@ Result<HierarchicalTimes> play_hierarchically(const Scenario& scenario,
   const LinkIndex links{scenario};
   SharedPrograms programs{scenario, generator, links};
   if (auto why = programs.make()) return *std::move(why);
-  return PartByPart{scenario, programs, links}.run();
+  HierarchicalTimes times = PartByPart{scenario, programs, links}.run();
+  if (scenario.has_uneven_replicas()) return times;
+  times.memory = Bytes{};
+  for (const schedule::DeviceNeed& need : schedule::device_memory(programs.schedule(), scenario))
+    times.memory = std::max(*times.memory, need.total());
+  return times;
 }
 
 }  // namespace longhaul::planner

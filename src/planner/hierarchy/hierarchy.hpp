@@ -21,6 +21,8 @@ struct HierarchicalTimes {
   std::int64_t ops = 0;             ///< of the plan of all ranks (lower())
   std::int64_t played = 0;          ///< blocks, and messages whose times were computed one by one
   int programs = 0;                 ///< lists of ops that replicas share
+  /// Of the rank that holds most (schedule::device_memory()); nullopt where replicas differ.
+  std::optional<Bytes> memory{};
 };
 
 /// Why ranks of the scenario cannot be played part by part: they share links or interfaces, blocks
