@@ -27,6 +27,7 @@ LISTED = (
     "runs.collectives",
     "runs.wan_collectives",
     "advice.all_six",
+    "runs.internet_scale",
     "atlas.table1",
     "atlas.fig2",
     "atlas.fig3",
