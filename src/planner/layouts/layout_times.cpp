@@ -273,7 +273,8 @@ Duration LayoutTimer::ring_over_sites(const Layout& layout, Bytes weights) {
   const bool divided = layout.sharding != profile::ShardingKind::none;
   const auto [found, is_new] =
       rings_.try_emplace({layout.placing, divided, weights.count()}, Duration{});
-  if (!is_new || weights < Bytes{1}) return found->second;
+  Duration& total = found->second;
+  if (!is_new || weights < Bytes{1}) return total;
   const std::vector<int>& sites = problem_.placings[at(layout.placing)].sites;
   std::vector<RingLink> links;
   for (std::size_t i = 0; i < sites.size(); ++i) {
@@ -284,12 +285,12 @@ Duration LayoutTimer::ring_over_sites(const Layout& layout, Bytes weights) {
   const auto add = [&](CollectiveKind kind) {
     RingTimes times{std::vector<Duration>(sites.size()), {}, {}};
     ring.play(kind, weights, links, times);
-    found->second += std::ranges::max(times.over);
+    total += std::ranges::max(times.over);
   };
   if (!divided) add(CollectiveKind::all_reduce);
   if (divided) add(CollectiveKind::all_gather);
   if (divided) add(CollectiveKind::reduce_scatter);
-  return found->second;
+  return total;
 }
 
 }  // namespace longhaul::planner

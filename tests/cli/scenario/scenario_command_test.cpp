@@ -32,8 +32,8 @@ TEST(ScenarioCommand, WritesSitesThatCanBeSimulated) {
   ASSERT_EQ(played.code, 0) << played.err;
   EXPECT_EQ(played.json().at("ranks"), 3072);
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto& one = flat.json().at("schedules").at(i);
-    const auto& other = played.json().at("schedules").at(i);
+    const nlohmann::json one = flat.json().at("schedules").at(i);
+    const nlohmann::json other = played.json().at("schedules").at(i);
     EXPECT_EQ(one.at("makespan_ns"), other.at("makespan_ns"));
     EXPECT_EQ(one.at("iteration_ns"), other.at("iteration_ns"));
     EXPECT_EQ(one.at("mfu"), other.at("mfu"));
@@ -97,7 +97,7 @@ TEST(SimulateHierarchical, GivesThePlansTimesWithoutReplicasToo) {
   const Outcome played =
       longhaul_run({"simulate", scenario, "--schedule", "static", "--hierarchical", "--json"});
   ASSERT_EQ(played.code, 0) << played.err;
-  const auto& schedules = flat.json().at("schedules");
+  const nlohmann::json schedules = flat.json().at("schedules");
   ASSERT_EQ(schedules.size(), played.json().at("schedules").size());
   for (std::size_t i = 0; i < schedules.size(); ++i)
     EXPECT_EQ(schedules.at(i).at("makespan_ns"),
