@@ -1,12 +1,13 @@
 // What do blocks of a model cost on this device? CrossPipe 6.1: times and memory of F, D, W, B and
 // R of each stage and the time of a message, as a file of costs that scenarios include; below
-// them the times of (operator, shape, type).
+// them the times of (operator, shape, type). --prefill: what a served model's prompts take.
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/program/program.hpp"
 #include "harness/environment/shared_options.hpp"
+#include "harness/layers/prefill_times.hpp"
 #include "harness/options/pipeline_options.hpp"
 #include "harness/profile/collective_profile.hpp"
 #include "harness/ranks/device_and_transport.hpp"
@@ -59,7 +60,21 @@ ExitCode run(const harness::ProfileSettings& options) {
   return static_cast<ExitCode>(code.front() - '0');
 }
 
-void declare(Arguments& arguments, harness::ProfileSettings& options) {
+struct ProfileOptions : harness::ProfileSettings {
+  std::string prefill, contexts;  ///< lengths of prompts; empty: blocks of training
+};
+
+ExitCode run_prefill(const ProfileOptions& options) {
+  engine::Ranks ranks{{harness::deadline_of(options.deadline)}};
+  if (ranks.count() > 1) fail("--prefill: it takes one rank. Start it without scripts/mpi.");
+  const auto math = harness::make_tensor_ops(harness::device_kind_of(options.device), ranks);
+  const auto lengths = harness::prefill_lengths(options.prefill, options.contexts);
+  harness::profile_prefills(*math, options, options.scenario, lengths, options.samples);
+  ranks.host_ranks().mine().phase = comm::Phase::finished;
+  return ExitCode::fine;
+}
+
+void declare(Arguments& arguments, ProfileOptions& options) {
   arguments.option("scenario", options.scenario, "scenario file (TOML) with a [model]");
   arguments
       .option("--schedule", options.schedule,
@@ -80,6 +95,9 @@ void declare(Arguments& arguments, harness::ProfileSettings& options) {
   arguments.option("--collectives", options.collectives,
                    "sizes over the ranks, 64KiB..4MiB; none: leave them out (default: around that "
                    "of a message, on the CPU)");
+  arguments.option("--prefill", options.prefill,
+                   "16,512: instead prompts of so many tokens of the [prefill]; prefill.csv");
+  arguments.option("--contexts", options.contexts, "512,2048: and after so many others");
   arguments.flag("--tasks", options.tasks,
                  "trace the kernels of each operator too (CUDA, by CUPTI): tasks.csv");
   harness::add_shared_options(
@@ -95,7 +113,7 @@ void declare(Arguments& arguments, harness::ProfileSettings& options) {
 }
 
 ExitCode main_of(int argc, char** argv) {
-  harness::ProfileSettings options;
+  ProfileOptions options;
   Arguments arguments{
       "Measures what blocks of a model cost on this device, for scenarios to include."};
   declare(arguments, options);
@@ -120,7 +138,7 @@ ExitCode main_of(int argc, char** argv) {
     (void)harness::deadline_of(options.deadline);
     (void)comm::transport_kind_of(options.transport);
   });
-  return run(options);
+  return options.prefill.empty() ? run(options) : run_prefill(options);
 }
 
 }  // namespace
