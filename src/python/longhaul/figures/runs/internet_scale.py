@@ -137,7 +137,7 @@ def figure_of(table, options):
                        + ("" if one is row else ", sites as drawn"), va="center", fontsize=8)
     times.set_yticks(range(len(best)), [
         f"{row.sites:,} sites\n{row.schedule}, {row.stages} stages" for row in best.itertuples()])
-    times.set_xlim(0, 1.75 * table.loc[best.index, "iteration_s"].max())
+    times.set_xlim(0, 1.95 * table.loc[best.index, "iteration_s"].max())
     times.invert_yaxis()
     times.set_xlabel("seconds of a step")
     times.bar(0, 0, color=BLOCKS, label="to the last block")
