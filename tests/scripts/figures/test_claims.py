@@ -24,7 +24,7 @@ from longhaul.running import tools
 
 RESULTS = tools.ROOT / "results"
 REFERENCE = RESULTS / "reference"
-PAGE = (RESULTS / "README.md").read_text(encoding="utf-8")
+PAGE = "\n".join(page.read_text(encoding="utf-8") for page in sorted(RESULTS.glob("*.md")))
 FRONT = (tools.ROOT / "README.md").read_text(encoding="utf-8")
 
 
