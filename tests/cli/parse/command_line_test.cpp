@@ -74,14 +74,15 @@ INSTANTIATE_TEST_SUITE_P(
         Slip{{"simulate", "s.toml", "--out", "-"}, "--out \"-\" names no file or directory"},
         Slip{{"simulate", "s.toml", "--out=-"}, "--out \"-\" names no file or directory"},
         Slip{{"simulat", "s.toml"}, "Did you mean \"simulate\"?"},
-        Slip{{"frobnicate"},
-             "Known: schedule, simulate, check, plan, advise, cluster, size, ops, layers, "
-             "collective, "
-             "partition, bubbles, prefill, send, rule, trace, compare, report, watch, link, "
-             "predict, "
-             "profile, "
-             "compress, "
-             "tune, presets."},
+        Slip{
+            {"frobnicate"},
+            "Known: schedule, simulate, scenario, check, plan, advise, cluster, size, ops, layers, "
+            "collective, "
+            "partition, bubbles, prefill, send, rule, trace, compare, report, watch, link, "
+            "predict, "
+            "profile, "
+            "compress, "
+            "tune, presets."},
         Slip{{"trace", "sumary", "t.h5"}, "Did you mean \"summary\"?"},
         Slip{{"trace"}, "longhaul: trace: no command given. `longhaul trace --help`"},
         Slip{{"presets", "m8"}, "presets: unexpected argument \"m8\""},

@@ -60,6 +60,13 @@ TEST(Kineto, GivesOperatorsTheirKernels) {
                                             "gemm m=6 n=192 k=64,splitK,1,10500,0\n"));
 }
 
+/// An operator that not every iteration has is no part of one.
+TEST(Kineto, CountsCallsThatIterationsDoNotDivide) {
+  const KinetoTrace read = read_kineto(trace(), "trace.json");
+  for (const ImportedOperator& each : imported(read.runs, 2).operators)
+    EXPECT_EQ(each.calls, 1U) << each.operation;
+}
+
 /// Stamps of torch.profiler count microseconds from 1970.
 TEST(Kineto, TakesStampsSince1970) {
   const KinetoTrace read = read_kineto(trace(1'760'000'000'000'000.0), "trace.json");

@@ -83,7 +83,7 @@ class Untouched(unittest.TestCase):
     @staticmethod
     def table(low, high, careless):
         rows = [{"policy": policy, "ratio_of_medians": ratio, "low": low, "high": high, "n": 20,
-                 "total_measured": 0.8, "total_predicted": 0.85}
+                 "measured_total": 0.8, "total_predicted": 0.85}
                 for policy, ratio in (("best-fit", (low + high) / 2), ("careless", careless))]
         return pd.DataFrame(rows)
 

@@ -116,6 +116,11 @@ TEST(CheckRows, FindsTimesAndSizesOutOfRange) {
               Contains(HasSubstr("before its start")));
   EXPECT_THAT(after([](Timeline& t) { t.rows[0].start_ns = -1; }), Contains(HasSubstr("start -1")));
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].end_ns = INT64_MAX; }), Not(IsEmpty()));
+  constexpr std::int64_t kLast = std::int64_t{1} << 53;
+  EXPECT_THAT(after([&](Timeline& t) { t.rows[5].end_ns = kLast + 1; }),
+              Contains(HasSubstr("has ready")));
+  EXPECT_THAT(after([&](Timeline& t) { t.rows[5].end_ns = kLast; }),
+              Not(Contains(HasSubstr("has ready"))));
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].ready_ns = INT64_MIN; }), Not(IsEmpty()));
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].planned_ns = -1; }), Not(IsEmpty()));
   EXPECT_THAT(after([](Timeline& t) { t.rows[5].size_bytes = INT64_MIN; }), Not(IsEmpty()));
