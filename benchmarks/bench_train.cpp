@@ -116,8 +116,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   const nlohmann::json after = environment.after();
   const std::string why = harness::on_rank0(ranks.world(), [&] {
     const auto record = harness::train_record(plan.methods, result, options, settings, after);
-    if (!options.out.empty())
-      harness::write_new_file(options.out / "record.json", report::json_text(record));
+    if (!options.out.empty()) harness::write_train_files(record, plan.methods, result, options);
     fmt::print("{}", options.json ? report::json_text(record) : harness::train_text(record));
     const std::string wrong = harness::why_not_right(result);
     if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);

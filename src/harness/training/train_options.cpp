@@ -105,7 +105,7 @@ void declare(Arguments& arguments, TrainOptions& options) {
       {{Shared::overrides},
        {Shared::deadline},
        {Shared::ranks},
-       {Shared::out, "directory for record.json"},
+       {Shared::out, "directory for record.json and curves.csv"},
        {Shared::json},
        {Shared::check, "tiny: a scenario of its own, and the answer is the exit code"}});
   arguments.footer(help_footer(

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
 
@@ -7,6 +8,8 @@
 
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
+#include "base/version.hpp"
+#include "harness/options/run_files.hpp"
 #include "harness/training/train_run.hpp"
 #include "report/record_file.hpp"
 #include "report/tables.hpp"
@@ -136,6 +139,31 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
 
 std::string time_text(const ordered_json& ns) {
   return ns.is_null() ? "-" : to_text(Duration{ns.get<std::int64_t>()});
+}
+
+std::string curves_csv(const std::vector<TrainMethod>& methods, const TrainRun& run,
+                       const std::string& command_line) {
+  const auto word = [](std::string text) {
+    std::ranges::replace(text, ',', ' ');
+    return text;
+  };
+  const std::string source = word(command_line) + ',' + git_commit();
+  std::string csv =
+      "method,seed,learning_rate,exchange,serve,staleness,local_steps,wan_bytes,updates,validation,"
+      "command,commit\n";
+  for (const TrainCurve& curve : run.curves) {
+    const TrainMethod& method = *std::ranges::find(methods, curve.method, &TrainMethod::name);
+    const Training& train = method.scenario.train;
+    const auto exchanges = std::max<std::int64_t>(1, std::ssize(curve.losses));
+    for (const TrainPoint& point : curve.points)
+      csv += fmt::format(
+          "{},{},{},{},{},{},{},{},{},{},{}\n", word(curve.method), curve.seed, curve.learning_rate,
+          to_string(train.compress.exchange), to_string(train.serve), train.staleness,
+          method.local_steps(), curve.wan_payload_bytes / exchanges, point.iteration,
+          std::isfinite(point.validation) ? fmt::format("{:.6g}", point.validation) : std::string{},
+          source);
+  }
+  return csv;
 }
 
 }  // namespace
@@ -303,6 +331,14 @@ std::string train_text(const ordered_json& record) {
                           curve["method"].get<std::string>(), 100 * longer / ops);
   }
   return text + short_of_target(train) + search_text(train);
+}
+
+void write_train_files(const ordered_json& record, const std::vector<TrainMethod>& methods,
+                       const TrainRun& run, const TrainOptions& options) {
+  std::filesystem::remove(options.out /
+                          "curves.csv");  // of a run that was killed before its record
+  write_new_file(options.out / "curves.csv", curves_csv(methods, run, options.command_line));
+  write_new_file(options.out / "record.json", report::json_text(record));
 }
 
 }  // namespace longhaul::harness

@@ -65,6 +65,13 @@ struct TrainPlan {
                                                   const TrainRun& run, const TrainOptions& options,
                                                   const TrainSettings& settings,
                                                   const nlohmann::json& environment);
+
+/// Into `options.out`: how methods learned as curves.csv, a table for `longhaul tune --family
+/// --curves` and `advise --curves` with a line for each validation, commas within a word as blanks;
+/// then record.json, by which a run is complete.
+void write_train_files(const nlohmann::ordered_json& record,
+                       const std::vector<TrainMethod>& methods, const TrainRun& run,
+                       const TrainOptions& options);
 /// The same for people.
 [[nodiscard]] std::string train_text(const nlohmann::ordered_json& record);
 /// Empty where nothing was lost and every replay agrees; otherwise a line.

@@ -1,5 +1,9 @@
 // Whole runs of bench_train: numbers that other code gets too, and runs that are gone on with.
+#include <fstream>
+#include <iterator>
+
 #include "integration/runs/train_runs_fixture.hpp"
+#include "planner/tune/family.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -29,6 +33,27 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
   EXPECT_EQ(all[0]["losses"], all[3]["losses"]) << "in what order parts travel changes no number";
 }
 
+/// `tune --family` reads how the methods of the record learned.
+void expect_a_table_of(const nlohmann::json& all, const std::string& out) {
+  std::ifstream file{out + "/curves.csv"};
+  const std::string csv{std::istreambuf_iterator<char>{file}, {}};
+  const std::vector<planner::FamilyMember> members = planner::read_family(csv, "curves.csv");
+  ASSERT_EQ(members.size(), all.size());
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const nlohmann::json& curve = all[i];
+    EXPECT_EQ(members[i].method, curve["method"]);
+    EXPECT_EQ(to_string(members[i].exchange), curve["settings"]["exchange"].get<std::string>());
+    EXPECT_EQ(members[i].staleness, curve["settings"]["staleness"]);
+    const auto& points = members[i].curves.at(0).points;
+    ASSERT_EQ(points.size(), curve["points"].size());
+    EXPECT_EQ(points.back().first, curve["points"].back()[0]);
+    EXPECT_NEAR(points.back().second, curve["points"].back()[3].get<double>(), 1e-4);
+    EXPECT_NEAR(members[i].wan_bytes * static_cast<double>(curve["losses"].size()),
+                curve["wan"]["payload_bytes"].get<double>(),
+                static_cast<double>(curve["losses"].size()));
+  }
+}
+
 /// Methods with steps of their own, and replicas that step alone; what they mean to send is not
 /// lost.
 TEST_F(TrainRuns, OfRivalsGetTheNumbersOfOtherCode) {
@@ -49,6 +74,7 @@ TEST_F(TrainRuns, OfRivalsGetTheNumbersOfOtherCode) {
       EXPECT_TRUE(curve["replicas_equal"].get<bool>());
       EXPECT_LE(curve["mass"]["lost_relative"].get<double>(), 1e-5);
     }
+    expect_a_table_of(curves(), out());
     std::filesystem::remove_all(out());
   }
 }
