@@ -13,6 +13,7 @@
 #include "planner/collectives/grain.hpp"
 #include "planner/make_schedule.hpp"
 #include "planner/tune/family.hpp"
+#include "planner/tune/stream_period.hpp"
 #include "report/record_file.hpp"
 #include "report/stream_report.hpp"
 
@@ -66,11 +67,7 @@ Duration period_of(Scenario own, const planner::FamilyMember& member) {
     return planner::lower_reported(schedule, own, {}).plan;
   };
   constexpr Bytes kTried{1'000'000};
-  const Plan tried = plan_with(kTried);
-  double crossed = 0;
-  for (std::uint32_t i = 0; i < tried.ops.size(); ++i)
-    if (tried.ops[i].kind == OpKind::send && tried.crosses_datacenters(OpId{i}))
-      crossed += static_cast<double>(tried.ops[i].size.count());
+  const double crossed = planner::bytes_between_datacenters(plan_with(kTried));
   const double share = crossed > 0 ? member.wan_bytes / crossed : 0;
   const Bytes message{
       std::max<std::int64_t>(1, std::llround(share * static_cast<double>(kTried.count())))};

@@ -37,12 +37,7 @@ Result<double> bytes_over_wan(const Schedule& schedule, const Scenario& scenario
   const Result<ReportedPlan> lowered =
       try_lower_reported(schedule, scenario, Arrangement::decoupled);
   if (!lowered) return lowered.refusal();
-  const Plan& plan = lowered->plan;
-  double bytes = 0;
-  for (std::uint32_t i = 0; i < plan.ops.size(); ++i)
-    if (plan.ops[i].kind == OpKind::send && plan.crosses_datacenters(OpId{i}))
-      bytes += static_cast<double>(plan.ops[i].size.count());
-  return bytes;
+  return bytes_between_datacenters(lowered->plan);
 }
 
 /// Bytes of a number that a member sends before it makes them less, over those that the scenario
@@ -108,40 +103,47 @@ Scenario without_sums(Scenario scenario) {
   return scenario;
 }
 
-Result<Scenario> scenario_with_method(const Schedule& schedule, const Scenario& scenario,
-                                      const TrainingMethods& methods, std::size_t method) {
-  const FamilyMember& member = methods.others[method];
+Result<BesideMethods> beside_methods(const Schedule& schedule, const Scenario& scenario,
+                                     const TrainingMethods& methods) {
   const Result<double> blocks = bytes_over_wan(schedule, without_sums(scenario));
-  const Result<double> dense =
+  if (!blocks) return blocks.refusal();
+  const Result<double> all =
       bytes_over_wan(schedule, exchanging_scenario(scenario, methods.dense, std::nullopt));
+  if (!all) return all.refusal();
+  if (*all <= *blocks) return refused("no gradients travel between datacenters");
+  const Result<Duration> alone = try_makespan(schedule, without_sums(scenario));
+  if (!alone) return alone.refusal();
+  return BesideMethods{*blocks, *all - *blocks, *alone};
+}
+
+Result<Scenario> scenario_with_method(const Schedule& schedule, const Scenario& scenario,
+                                      const TrainingMethods& methods, std::size_t method,
+                                      const BesideMethods& beside) {
+  const FamilyMember& member = methods.others[method];
   const Result<double> tried =
       bytes_over_wan(schedule, exchanging_scenario(scenario, member, kTriedMessage));
-  for (const auto* each : {&blocks, &dense, &tried})
-    if (!*each) return each->refusal();
-  if (*dense <= *blocks || *tried <= *blocks)
-    return refused("no gradients travel between datacenters");
-  const double wanted = (*dense - *blocks) * width_over(scenario, methods, member) *
+  if (!tried) return tried.refusal();
+  const double wanted = beside.dense_bytes * width_over(scenario, methods, member) *
                         member.wan_bytes / methods.dense.wan_bytes;
-  const double share = wanted / (*tried - *blocks);
+  const double share = wanted / (*tried - beside.block_bytes);
   const double message = share * static_cast<double>(kTriedMessage.count());
   return exchanging_scenario(scenario, member,
                              Bytes{std::max<std::int64_t>(1, std::llround(message))});
 }
 
 Result<Duration> time_with_method(const Schedule& schedule, const Scenario& scenario,
-                                  const Scenario& own, const FamilyMember& method) {
-  const Result<Duration> alone = try_makespan(schedule, without_sums(scenario));
-  if (!alone) return alone.refusal();
+                                  const Scenario& own, const FamilyMember& method,
+                                  const BesideMethods& beside) {
   if (method.staleness > 0) {
     const Result<ReportedPlan> plan = try_lower_reported(schedule, own, Arrangement::decoupled);
     if (!plan) return plan.refusal();
     const Duration period = stream_period(plan->plan, kStreamedIterations);
-    return std::max(*alone, period + longest_step(scenario));
+    return std::max(beside.alone, period + longest_step(scenario));
   }
   const Result<Duration> exchanging = try_makespan(schedule, own);
   if (!exchanging) return exchanging.refusal();
   const std::int64_t steps = method.local_steps;
-  const Duration all = *alone * (steps - 1) + *exchanging + longest_step(scenario);
+  const Duration all = beside.alone * (steps - 1) + *exchanging + longest_step(scenario);
   return Duration{(all.count() + steps / 2) / steps};
 }
 

@@ -38,19 +38,32 @@ struct TrainingMethods {
 /// The scenario without sums of gradients.
 [[nodiscard]] Scenario without_sums(Scenario scenario);
 
+/// What any method finds on a schedule: bytes of blocks' messages between datacenters, those of all
+/// gradients by the curve of exact sums, and an iteration without gradients.
+struct BesideMethods {
+  double block_bytes = 0, dense_bytes = 0;
+  Duration alone{};
+};
+/// Refused where no gradients travel between datacenters, or parts of them cannot.
+[[nodiscard]] Result<BesideMethods> beside_methods(const Schedule& schedule,
+                                                   const Scenario& scenario,
+                                                   const TrainingMethods& methods);
+
 /// The scenario as a schedule trains in it by a method: parts of gradients beside blocks, as f32
 /// and as many times less over the WAN as on the curves; exact sums as wide as weights, as
 /// otherwise. Local steps are not in it.
 [[nodiscard]] Result<Scenario> scenario_with_method(const Schedule& schedule,
                                                     const Scenario& scenario,
                                                     const TrainingMethods& methods,
-                                                    std::size_t method);
+                                                    std::size_t method,
+                                                    const BesideMethods& beside);
 
 /// Time of an update: of an iteration from a barrier to the next one, the last update and the
 /// longest optimizer's step in it. Staleness hides an exchange under later iterations at best,
 /// never blocks under blocks of the next. With local steps the mean of one iteration with an
 /// exchange and the others without. `own`: scenario_with_method().
 [[nodiscard]] Result<Duration> time_with_method(const Schedule& schedule, const Scenario& scenario,
-                                                const Scenario& own, const FamilyMember& method);
+                                                const Scenario& own, const FamilyMember& method,
+                                                const BesideMethods& beside);
 
 }  // namespace longhaul::planner

@@ -204,13 +204,16 @@ void ScenarioAdviser::try_methods(Duration time, Searched also) {
 
 void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& with) {
   const TrainingMethods& methods = *options_.methods;
+  const Result<BesideMethods> beside = beside_methods(schedule, scenario_, methods);
+  if (!beside) return refuse_method(beside.refusal().reason);
   for (std::size_t method = 0; method < methods.others.size(); ++method) {
     if (!methods.updates(method)) continue;
     pool_.note_evaluated();
-    const Result<Scenario> own = scenario_with_method(schedule, scenario_, methods, method);
+    const Result<Scenario> own =
+        scenario_with_method(schedule, scenario_, methods, method, *beside);
     if (!own) return refuse_method(own.refusal().reason);
     const FamilyMember& member = methods.others[method];
-    const Result<Duration> time = time_with_method(schedule, scenario_, *own, member);
+    const Result<Duration> time = time_with_method(schedule, scenario_, *own, member, *beside);
     if (!time) return refuse_method(time.refusal().reason);
     const bool is_exact = change_of(member) == TrainingChange::exact;
     add({.schedule = schedule,

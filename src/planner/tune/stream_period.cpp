@@ -22,6 +22,14 @@ std::optional<Duration> period_of(std::span<const Duration> iteration_starts) {
   return (iteration_starts.back() - iteration_starts[to_size(from)]) / (iterations - 1 - from);
 }
 
+double bytes_between_datacenters(const Plan& plan) {
+  double bytes = 0;
+  for (std::uint32_t i = 0; i < plan.ops.size(); ++i)
+    if (plan.ops[i].kind == OpKind::send && plan.crosses_datacenters(OpId{i}))
+      bytes += static_cast<double>(plan.ops[i].size.count());
+  return bytes;
+}
+
 Duration stream_period(const Plan& plan, int iterations) {
   std::vector<Duration> starts;
   sim::simulate_stream(plan, {iterations, {}}, [&](const sim::StreamedIteration& done) {

@@ -14,6 +14,9 @@ namespace longhaul::planner {
 /// Mean time between the starts of iterations in the second half of a stream; nullopt: of one.
 [[nodiscard]] std::optional<Duration> period_of(std::span<const Duration> iteration_starts);
 
+/// Bytes of all messages of the plan between datacenters, all ways together.
+[[nodiscard]] double bytes_between_datacenters(const Plan& plan);
+
 /// Of so many iterations, at least two, without a barrier between them, in calm weather.
 [[nodiscard]] Duration stream_period(const Plan& plan, int iterations);
 

@@ -60,13 +60,17 @@ TrainingMethods methods_of_thin_link() {
       TrainingChange::lossy, 1);
 }
 
-Duration time_of_method(std::size_t method) {
-  const Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
+/// Of a method of methods_of_thin_link().
+Duration time_of_method(std::size_t method, const Scenario& scenario) {
   const Schedule schedule = make_schedule("1f1b", scenario).schedule;
   const TrainingMethods methods = methods_of_thin_link();
-  const Scenario own = scenario_with_method(schedule, scenario, methods, method).or_throw();
+  const BesideMethods beside = beside_methods(schedule, scenario, methods).or_throw();
+  const Scenario own = scenario_with_method(schedule, scenario, methods, method, beside).or_throw();
   EXPECT_EQ(own.train.message, Bytes{1'000'000}) << "a quarter of 4 MB";
-  return time_with_method(schedule, scenario, own, methods.others[method]).or_throw();
+  return time_with_method(schedule, scenario, own, methods.others[method], beside).or_throw();
+}
+Duration time_of_method(std::size_t method) {
+  return time_of_method(method, scenario::parse_scenario(kThinLink, "thin.toml"));
 }
 
 TEST(Methods, TakeTheTimeOfTheirBytes) {
@@ -80,21 +84,13 @@ TEST(Methods, TakeTheTimeOfTheirBytes) {
 TEST(Methods, ThatAreLateHideAnExchangeButNoBlocks) {
   Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
   for (Link& link : scenario.links) link.bandwidth = Bandwidth{1e12};
-  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
-  const TrainingMethods methods = methods_of_thin_link();
-  const Scenario own = scenario_with_method(schedule, scenario, methods, 3).or_throw();
-  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[3]).or_throw(),
-            milliseconds{30});
+  EXPECT_EQ(time_of_method(3, scenario), milliseconds{30});
 }
 
 TEST(Methods, CountTheOptimizersLongestStep) {
   Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
   scenario.costs.optimizer = {milliseconds{7}};
-  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
-  const TrainingMethods methods = methods_of_thin_link();
-  const Scenario own = scenario_with_method(schedule, scenario, methods, 1).or_throw();
-  EXPECT_EQ(time_with_method(schedule, scenario, own, methods.others[1]).or_throw(),
-            milliseconds{1035 + 7});
+  EXPECT_EQ(time_of_method(1, scenario), milliseconds{1035 + 7});
 }
 
 TEST(Methods, AreAllowedByWhatTheyChange) {
@@ -125,9 +121,9 @@ TEST(Methods, NeedGradientsBetweenDatacenters) {
   const Scenario scenario =
       scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/three-sites.toml"));
   const Schedule schedule = make_schedule("1f1b", scenario).schedule;
-  const Result<Scenario> own = scenario_with_method(schedule, scenario, methods_of_thin_link(), 0);
-  ASSERT_FALSE(own);
-  EXPECT_THAT(own.refusal().reason, HasSubstr("no gradients travel between datacenters"));
+  const Result<BesideMethods> beside = beside_methods(schedule, scenario, methods_of_thin_link());
+  ASSERT_FALSE(beside);
+  EXPECT_THAT(beside.refusal().reason, HasSubstr("no gradients travel between datacenters"));
 }
 
 /// By updates until the loss: parts add up, and nothing is worse than plans without methods.
