@@ -86,6 +86,11 @@ def periods(curves):
             for mbps, setting in zip(RATES, said["settings"]) for one in setting["methods"]}
 
 
+def source_of(curves, method):
+    """Command and commit of the runs that the learning of a method is measured by."""
+    return curves[curves["method"] == method][["command", "commit"]].iloc[0].to_dict()
+
+
 def numbers(curves):
     taken = periods(curves)
     rows = []
@@ -94,7 +99,8 @@ def numbers(curves):
         rows += [{"method": method, "mbps": mbps, "update_s": taken[mbps, method],
                   "speed": taken[mbps, BASE] / taken[mbps, method],
                   "learning": float(np.median(teaches)), "least": min(teaches),
-                  "most": max(teaches), "seeds": len(teaches)} for mbps in RATES]
+                  "most": max(teaches), "seeds": len(teaches), **source_of(curves, method)}
+                 for mbps in RATES]
     return pd.DataFrame(rows)
 
 
@@ -108,7 +114,8 @@ def verdict(curves):
         f"{claims.spread(slower, '.1f', '%')} of {len(slower)} seeds",
         "Measured: updates to the last loss that blocks of 16, 1% of the numbers, reach with and "
         "without staleness; with it every part's weights are one iteration old, where the paper's "
-        "are so in part. A model of 131,584 parameters on bytes of text, 200 updates.")
+        "are so in part. A model of 131,584 parameters on bytes of text, 200 updates. By {command} "
+        "(its blanks within lists are commas), commit {commit}.".format(**source_of(curves, STALE)))
 
 
 def figure_of(table):
