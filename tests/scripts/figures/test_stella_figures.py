@@ -142,7 +142,8 @@ class Figures(unittest.TestCase):
     def test_learning_is_by_updates_to_the_last_loss_of_both(self):
         def curves(**losses):
             return pd.DataFrame([
-                {"method": method, "seed": 1, "updates": 10 * (i + 1), "validation": loss}
+                {"method": method, "seed": 1, "updates": 10 * (i + 1), "validation": loss,
+                 "command": "bench_train", "commit": "0123456789ab"}
                 for method, found in losses.items() for i, loss in enumerate(found)])
         half = curves(none=[4, 2, 1], slow=[5, 4, 3, 3, 2, 2])
         self.assertEqual(fig15.learning(half, "slow", "none"), [20 / 50])
@@ -152,6 +153,7 @@ class Figures(unittest.TestCase):
         for stale, verdict in (([4, 2.2], HOLDS), ([5, 4], FAILS)):
             said = fig15.verdict(curves(block=[4, 2], stella=stale))
             self.assertEqual((said.id, said.verdict), ("stella-convergence", verdict))
+            self.assertIn("commit 0123456789ab", said.why)
 
     def test_settings_of_one_bandwidth_are_compared(self):
         self.assertEqual(fig3.verdict(probes_at((100, 0.1), (105, 0.2), (400, 0.1))).verdict, HOLDS)

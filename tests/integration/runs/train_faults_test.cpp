@@ -1,0 +1,112 @@
+// Runs of bench_train that were cut short, and what they go on from.
+#include "integration/runs/train_runs_fixture.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
+  const std::string methods = "topk:exchange=sites,threshold:values=int8,powersgd:2";
+  ASSERT_EQ(run(3, words(methods)), 0) << output();
+  const nlohmann::json whole = curves();
+  std::filesystem::remove_all(out());
+  const std::vector<std::string> kept{"--checkpoint-every", "5"};
+  std::vector<std::string> killed = kept;
+  killed.insert(killed.end(), {"--fault", "kill@1:3:11"});
+  EXPECT_NE(run(3, words(methods, killed)), 0);
+  EXPECT_THAT(output(), HasSubstr("rank 1 is gone"));
+  EXPECT_TRUE(std::filesystem::exists(out() + "/10.2.state")) << "after two checkpoints";
+  EXPECT_FALSE(std::filesystem::exists(out() + "/5.2.state")) << "the old one is gone";
+  std::vector<std::string> other = kept;
+  other.insert(other.end(), {"--resume", "--seeds", "2"});
+  EXPECT_EQ(run(3, words(methods, other)), 2);
+  EXPECT_THAT(output(), HasSubstr("another --seeds"));
+  std::vector<std::string> resumed = kept;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(run(3, words(methods, resumed)), 0) << output();
+  const nlohmann::json again = curves();
+  ASSERT_EQ(again.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    EXPECT_EQ(again[i]["losses"], whole[i]["losses"]);
+    for (std::size_t k = 0; k < whole[i]["points"].size(); ++k)
+      EXPECT_EQ(again[i]["points"][k][3], whole[i]["points"][k][3]);
+    EXPECT_EQ(again[i]["messages"], whole[i]["messages"]);
+    EXPECT_TRUE(again[i]["replay"]["losses_equal"].get<bool>());
+  }
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator{out()})
+    left.push_back(entry.path().filename());
+  EXPECT_EQ(left, std::vector<std::string>{"record.json"}) << "nothing else is left";
+}
+
+/// Local weights and moments, what all have, and the fragment that is not mixed in yet.
+TEST_F(TrainRuns, OfLocalStepsThatWereKilledGoOnToo) {
+  const std::string methods = "streaming-diloco:2,2,0,streaming-diloco:2,1,1,diloco:2";
+  const std::vector<std::string> kept{"--set", "parallel.microbatches=1", "--checkpoint-every",
+                                      "2"};
+  ASSERT_EQ(run(3, words(methods, kept)), 0) << output();
+  const nlohmann::json whole = curves();
+  std::filesystem::remove_all(out());
+  std::vector<std::string> killed = kept;
+  killed.insert(killed.end(), {"--fault", "kill@1:3:5"});
+  EXPECT_NE(run(3, words(methods, killed)), 0);
+  std::vector<std::string> resumed = kept;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(run(3, words(methods, resumed)), 0) << output();
+  const nlohmann::json again = curves();
+  ASSERT_EQ(again.size(), whole.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    SCOPED_TRACE(whole[i]["method"].get<std::string>());
+    EXPECT_EQ(again[i]["losses"], whole[i]["losses"]);
+    EXPECT_EQ(again[i]["points"].back()[3], whole[i]["points"].back()[3]);
+    EXPECT_EQ(again[i]["messages"], whole[i]["messages"]);
+  }
+}
+
+/// With weights that wait for their update, and with those of the iteration before.
+TEST_F(TrainRuns, EndInAnOutageThatOutlastsTheDeadline) {
+  for (const char* const staleness : {"0", "1"}) {
+    SCOPED_TRACE(std::string{"staleness "} + staleness);
+    const auto with_outage = [&](const char* outage, const char* iterations) {
+      return words("stella", {"--set", std::string{"train.staleness="} + staleness, "--set",
+                              std::string{"link.outage="} + outage, "--max-iterations", iterations,
+                              "--checkpoint-every", "4"});
+    };
+    EXPECT_EQ(run(3, with_outage("[\"50ms\", \"600ms\"]", "12")), 0) << output();
+    EXPECT_TRUE(curves().front()["replay"]["equal"].get<bool>());
+    std::filesystem::remove_all(out());
+    EXPECT_EQ(run(3, with_outage("[\"500ms\", \"60s\"]", "2000")), 3) << output();
+    EXPECT_THAT(output(),
+                AllOf(HasSubstr("the run ends: an outage of link "), HasSubstr("has held rank "),
+                      HasSubstr("goes on for"), HasSubstr("deadline of 2 s")));
+    EXPECT_TRUE(std::filesystem::exists(out() + "/progress.json")) << "it can be gone on from";
+    EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
+    std::filesystem::remove_all(out());
+  }
+}
+
+/// The disk has room for the states of one checkpoint, and not for those of the next beside them.
+TEST_F(TrainRuns, GoOnFromTheCheckpointBeforeAFullDisk) {
+  const std::vector<std::string> kept{"--set", "train.staleness=0", "--checkpoint-every", "4"};
+  ASSERT_EQ(run(3, words("stella", kept)), 0) << output();
+  const nlohmann::json whole = curves();
+  std::filesystem::remove_all(out());
+  const SmallDisk disk{scratch_.path() / "disk", "size=900k"};
+  if (!disk.is_there()) GTEST_SKIP() << kNoMount;
+  out_ = "disk/out";
+  EXPECT_EQ(run(3, words("stella", kept)), 3) << output();
+  EXPECT_THAT(output(), AllOf(HasSubstr("cannot write "), HasSubstr("space")));
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(std::filesystem::exists(fmt::format("{}/4.{}.state", out(), rank)));
+  disk.grow();
+  std::vector<std::string> resumed = kept;
+  resumed.emplace_back("--resume");
+  ASSERT_EQ(run(3, words("stella", resumed)), 0) << output();
+  EXPECT_EQ(curves().front()["losses"], whole.front()["losses"]);
+  EXPECT_EQ(curves().front()["points"].back()[3], whole.front()["points"].back()[3]);
+}
+
+}  // namespace
+}  // namespace longhaul::testing
