@@ -16,6 +16,14 @@ namespace longhaul::cuda {
   extern __shared__ __align__(16) unsigned char longhaul_dynamic_shared[]; \
   type* const name = reinterpret_cast<type*>(longhaul_dynamic_shared)
 
+/// First of all in kernels that launch_prepared() starts: afterwards all that the kernel before did
+/// is done, and what it wrote is there.
+__device__ inline void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /// Nanoseconds of the device's clock, the same for all its multiprocessors. It ticks coarsely (1 us
 /// by default on some cards) and starts anywhere.
 __device__ inline std::uint64_t global_timer() {

@@ -28,10 +28,16 @@ struct Launch {
   return static_cast<unsigned>((count + each - 1) / each);
 }
 
-/// launch(kernel, {blocks, threads, shared_bytes, stream}, arguments...): the one way to start a
-/// kernel. Arguments are converted to the kernel's parameters here. No blocks: nothing happens.
+namespace detail {
+
+enum class Start { after_kernel_before, prepared };
+
+/// Can the first device prepare a kernel while another runs (compute capability 9.0)?
+[[nodiscard]] bool device_prepares_kernels();
+
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arguments) {
+void launch_as(Start start, void (*kernel)(Parameters...), const Launch& how,
+               Arguments&&... arguments) {
   if (how.blocks.x == 0 || how.blocks.y == 0 || how.blocks.z == 0) return;
   if (how.shared_bytes > 48U * 1024U)  // what a block has without being asked for
     check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
@@ -43,7 +49,30 @@ void launch(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arg
   config.blockDim = how.threads;
   config.dynamicSmemBytes = how.shared_bytes;
   config.stream = how.stream;
+  cudaLaunchAttribute prepared{};
+  prepared.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  prepared.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &prepared;
+  config.numAttrs = start == Start::prepared && device_prepares_kernels() ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), how.where);
+}
+
+}  // namespace detail
+
+/// launch(kernel, {blocks, threads, shared_bytes, stream}, arguments...): the one way to start a
+/// kernel. Arguments are converted to the kernel's parameters here. No blocks: nothing happens.
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arguments) {
+  detail::launch_as(detail::Start::after_kernel_before, kernel, how,
+                    std::forward<Arguments>(arguments)...);
+}
+
+/// The same for a kernel that needs what the one before it in its stream writes, and is brought to
+/// the device while that one still runs, where the device can: a shorter gap between them. All its
+/// threads must call wait_for_kernel_before() (cuda/intrinsics.hpp) before anything else.
+template <typename... Parameters, typename... Arguments>
+void launch_prepared(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arguments) {
+  detail::launch_as(detail::Start::prepared, kernel, how, std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace longhaul::cuda

@@ -34,7 +34,9 @@ RECORDS = {
     "bench_pipeline": {"schedules": [
         {"schedule": "1f1b", "difference_percent": 0.5, "check": "ok"},
         {"schedule": "zbv", "difference_percent": 3.5, "check": "ok"}]},
-    "bench_profile": {"tasks": {
+    "bench_profile": {"prefill": [
+        {"tokens": 512, "context": 2048, "samples": 60, "p50_ns": 12345678, "p99_ns": 13000000,
+         "p99_over_p50": 1.053}], "tasks": {
         "operators": 46, "host_ns": 8123, "dropped_records": 0,
         "alone": {"within_3_percent": 20, "farthest": "copy of layer, F", "farthest_percent": -25},
         "with_host": {"within_3_percent": 45, "farthest": "add of layer, D",
@@ -192,6 +194,7 @@ elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; printf '%s' "$record" >"$out/rec
         goal = "tasks add up to their operators within 3%"
         self.assertIn(f"| {goal} | 45 of 46 with 8.1 us of the host's launch and wait, 20 without; "
                       "farthest: add of layer, D, +3.5% | MISSED |", report, done.stderr)
+        self.assertIn("| 512 | 2048 | 60 | 12.35 | 1.053 |", report)
         record = out / "tasks/record.json"
         record.write_text(record.read_text(encoding="utf-8").replace("45", "46").replace(
             '"dropped_records": 0', '"dropped_records": 3'), encoding="utf-8")

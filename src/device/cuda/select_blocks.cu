@@ -1,5 +1,6 @@
 #include "cuda/intrinsics.hpp"
 #include "cuda/launch.hpp"
+#include "device/cuda/order_blocks.hpp"
 #include "device/cuda/select_blocks.hpp"
 
 namespace longhaul::device {
@@ -24,11 +25,16 @@ __device__ FourNumbers read_four(const float* numbers, std::size_t at, std::size
   return four;
 }
 
+/// Is this block's tile all there?
+__device__ bool is_whole_tile(std::size_t count) {
+  return (blockIdx.x + std::size_t{1}) * kTileNumbers <= count;
+}
+
 /// The packs of a thread, from `first` on. A tile that is all there asks for them without a branch
 /// in between.
 __device__ void read_packs(const float* numbers, std::size_t first, std::size_t count,
                            FourNumbers (&packs)[kPacks]) {
-  if ((blockIdx.x + std::size_t{1}) * kTileNumbers <= count) {
+  if (is_whole_tile(count)) {
 #pragma unroll
     for (unsigned j = 0; j < kPacks; ++j)
       packs[j] = cuda::load_pack(numbers + first + j * kWarpPack);
@@ -60,79 +66,148 @@ struct BlockShape {
   static constexpr unsigned kLanes = kBlock > kPack ? kBlock / kPack : 1;
 };
 
-/// Scores of the blocks of a pack, by the tree of halves that scan.hpp defines; all lanes of a
-/// block get its score. Sums of two do not depend on which is first.
+/// Packs whose blocks a lane judges: all of its own, or its share of those of a block's lanes, from
+/// pack (lane % kLanes) * kJudged on.
 template <unsigned kBlock>
-__device__ void score_pack(const FourNumbers& four, float (&scores)[BlockShape<kBlock>::kInPack]) {
-  float sums[kPack];
+constexpr unsigned kJudged = kPacks / BlockShape<kBlock>::kLanes;
+
+/// Scores by the tree of halves that scan.hpp defines. Where a block lies over several lanes, each
+/// step of the tree leaves each of two lanes half of the packs. Sums of two do not depend on which
+/// is first.
+template <unsigned kBlock>
+__device__ void score_packs(const FourNumbers (&packs)[kPacks], unsigned lane,
+                            float (&scores)[kJudged<kBlock>][BlockShape<kBlock>::kInPack]) {
+  float sums[kPacks][kPack];
 #pragma unroll
-  for (unsigned k = 0; k < kPack; ++k) sums[k] = fabsf(four.values[k]);
+  for (unsigned j = 0; j < kPacks; ++j)
 #pragma unroll
-  for (unsigned lanes = BlockShape<kBlock>::kLanes / 2; lanes > 0; lanes /= 2)
+    for (unsigned k = 0; k < kPack; ++k) sums[j][k] = fabsf(packs[j].values[k]);
 #pragma unroll
+  for (unsigned lanes = BlockShape<kBlock>::kLanes / 2; lanes > 0; lanes /= 2) {
+    const unsigned kept = kPacks * lanes / BlockShape<kBlock>::kLanes;
+    const bool keeps_upper = (lane & lanes) != 0;
+#pragma unroll
+    for (unsigned j = 0; j < kept; ++j)
+#pragma unroll
+      for (unsigned k = 0; k < kPack; ++k) {
+        const float own = keeps_upper ? sums[j + kept][k] : sums[j][k];
+        const float others = keeps_upper ? sums[j][k] : sums[j + kept][k];
+        sums[j][k] = own + __shfl_xor_sync(kAllLanes, others, static_cast<int>(lanes));
+      }
+  }
+  constexpr unsigned kWide = kBlock < kPack ? kBlock : kPack;  // sums of a block in a pack
+#pragma unroll
+  for (unsigned j = 0; j < kJudged<kBlock>; ++j)
+#pragma unroll
+    for (unsigned b = 0; b < BlockShape<kBlock>::kInPack; ++b) {
+#pragma unroll
+      for (unsigned half = kWide / 2; half > 0; half /= 2)
+#pragma unroll
+        for (unsigned k = 0; k < half; ++k) sums[j][b * kWide + k] += sums[j][b * kWide + k + half];
+      scores[j][b] = sums[j][b * kWide];
+    }
+}
+
+/// Is the block from `first` on above the limit? A short last block counts as a whole one; there is
+/// none from `count` on.
+template <unsigned kBlock>
+__device__ bool is_above(float score, std::size_t first, std::size_t count, float limit) {
+  if (is_whole_tile(count)) return score > limit;
+  if (first >= count) return false;
+  if (count - first < kBlock)
+    score *= static_cast<float>(kBlock) / static_cast<float>(count - first);
+  return score > limit;
+}
+
+/// Names the first number that is not finite; sums that overflow are no mistake.
+__device__ void note_not_finite(const FourNumbers (&packs)[kPacks], std::size_t first,
+                                SelectionSums* sums) {
+  for (unsigned j = 0; j < kPacks; ++j)
     for (unsigned k = 0; k < kPack; ++k)
-      sums[k] += __shfl_xor_sync(kAllLanes, sums[k], static_cast<int>(lanes));
-  constexpr unsigned kWide = kBlock < kPack ? kBlock : kPack;  // sums of a block in this pack
-#pragma unroll
-  for (unsigned b = 0; b < BlockShape<kBlock>::kInPack; ++b) {
-#pragma unroll
-    for (unsigned half = kWide / 2; half > 0; half /= 2)
-#pragma unroll
-      for (unsigned k = 0; k < half; ++k) sums[b * kWide + k] += sums[b * kWide + k + half];
-    scores[b] = sums[b * kWide];
-  }
+      if (!is_finite(packs[j].values[k]))
+        atomicMax(&sums->last_not_finite,
+                  ~static_cast<unsigned long long>(first + j * kWarpPack + k));
 }
 
-/// Which blocks of a pack are above the limit: a bit for each. A short last block counts as a whole
-/// one. Says where numbers are not finite; sums that overflow are no mistake.
-template <unsigned kBlock>
-__device__ unsigned blocks_above(const FourNumbers& four, std::size_t at, std::size_t count,
-                                 float limit, SelectionSums* sums) {
-  float scores[BlockShape<kBlock>::kInPack];
-  score_pack<kBlock>(four, scores);
-  unsigned above = 0;
-#pragma unroll
-  for (unsigned b = 0; b < BlockShape<kBlock>::kInPack; ++b) {
-    const std::size_t first = (at + b * kBlock) / kBlock * kBlock;
-    if (!is_finite(scores[b]))
-      for (unsigned k = 0; k < kPack; ++k)
-        if (!is_finite(four.values[k]))
-          atomicMax(&sums->last_not_finite, ~static_cast<unsigned long long>(at + k));
-    if (first >= count) continue;
-    float score = scores[b];
-    if (count - first < kBlock)
-      score *= static_cast<float>(kBlock) / static_cast<float>(count - first);
-    if (score > limit) above |= 1U << b;
-  }
-  return above;
-}
-
-/// Blocks of each of the packs of a warp before those of this lane, and of all lanes: a byte for
-/// each pack. Lanes after the first of a block count nothing.
-struct PackCounts {
+/// Blocks above the limit in the packs of a thread (a bit for each block of a pack; all lanes of a
+/// block say the same), and how many there are in each pack of the warp: before those of this lane,
+/// and of all lanes; a byte for each pack.
+struct BlocksAbove {
+  unsigned of_pack[kPacks];
   unsigned before, all;
 };
 
 static_assert(kPacks == 4 && kWarpPack < 256, "counts of packs are bytes of a word");
 
-template <unsigned kBlock>
-__device__ PackCounts count_blocks(const unsigned (&above)[kPacks], unsigned lane) {
+/// Where each block lies in one lane: what the lanes have is added up.
+__device__ void count_blocks(unsigned lane, BlocksAbove& above) {
   unsigned own = 0;
-  if (lane % BlockShape<kBlock>::kLanes == 0)
 #pragma unroll
-    for (unsigned j = 0; j < kPacks; ++j) own |= static_cast<unsigned>(__popc(above[j])) << (8 * j);
+  for (unsigned j = 0; j < kPacks; ++j)
+    own |= static_cast<unsigned>(__popc(above.of_pack[j])) << (8 * j);
   unsigned sum = own;
 #pragma unroll
   for (unsigned step = 1; step < kWarp; step *= 2) {
     const unsigned lower = __shfl_up_sync(kAllLanes, sum, step);
     if (lane >= step) sum += lower;
   }
-  const unsigned all = __shfl_sync(kAllLanes, sum, static_cast<int>(kWarp - 1));
-  unsigned before = sum - own;
-  if constexpr (BlockShape<kBlock>::kLanes > 1)  // lanes of a block: what the first of them says
-    before =
-        __shfl_sync(kAllLanes, before, static_cast<int>(lane - lane % BlockShape<kBlock>::kLanes));
-  return {before, all};
+  above.all = __shfl_sync(kAllLanes, sum, static_cast<int>(kWarp - 1));
+  above.before = sum - own;
+}
+
+/// Where blocks lie over several lanes: `judged` has a bit for each block of the warp, at lane
+/// (block's first lane + pack / kJudged) of word (pack % kJudged).
+template <unsigned kBlock>
+__device__ BlocksAbove spread_blocks(const unsigned (&judged)[kJudged<kBlock>], unsigned lane) {
+  constexpr unsigned kLanes = BlockShape<kBlock>::kLanes;
+  constexpr unsigned kFirstLanes = ~0U / ((1U << kLanes) - 1);  // of all blocks of a pack
+  const unsigned first_lane = lane - lane % kLanes;
+  BlocksAbove above{};
+#pragma unroll
+  for (unsigned j = 0; j < kPacks; ++j) {
+    const unsigned of_pack = judged[j % kJudged<kBlock>] >> (j / kJudged<kBlock>)&kFirstLanes;
+    if (of_pack == 0) continue;  // for the whole warp: most packs have none
+    above.of_pack[j] = of_pack >> first_lane & 1U;
+    above.before |= static_cast<unsigned>(__popc(of_pack & ((1U << first_lane) - 1))) << (8 * j);
+    above.all |= static_cast<unsigned>(__popc(of_pack)) << (8 * j);
+  }
+  return above;
+}
+
+/// `first`: place of the thread's first number.
+template <unsigned kBlock>
+__device__ BlocksAbove blocks_above(const FourNumbers (&packs)[kPacks], std::size_t first,
+                                    std::size_t count, float limit, SelectionSums* sums) {
+  using Shape = BlockShape<kBlock>;
+  const unsigned lane = threadIdx.x % kWarp, of_block = lane % Shape::kLanes;
+  float scores[kJudged<kBlock>][Shape::kInPack];
+  score_packs<kBlock>(packs, lane, scores);
+  bool finite = true;
+#pragma unroll
+  for (unsigned j = 0; j < kJudged<kBlock>; ++j)
+#pragma unroll
+    for (unsigned b = 0; b < Shape::kInPack; ++b) finite &= is_finite(scores[j][b]);
+  if (__any_sync(kAllLanes, !finite)) note_not_finite(packs, first, sums);
+  const std::size_t first_judged =
+      first - of_block * kPack + of_block * kJudged<kBlock> * kWarpPack;
+  if constexpr (Shape::kLanes > 1) {
+    unsigned judged[kJudged<kBlock>];
+#pragma unroll
+    for (unsigned j = 0; j < kJudged<kBlock>; ++j)
+      judged[j] = __ballot_sync(
+          kAllLanes, is_above<kBlock>(scores[j][0], first_judged + j * kWarpPack, count, limit));
+    return spread_blocks<kBlock>(judged, lane);
+  } else {
+    BlocksAbove above{};
+#pragma unroll
+    for (unsigned j = 0; j < kPacks; ++j)
+#pragma unroll
+      for (unsigned b = 0; b < Shape::kInPack; ++b)
+        if (is_above<kBlock>(scores[j][b], first_judged + j * kWarpPack + b * kBlock, count, limit))
+          above.of_pack[j] |= 1U << b;
+    count_blocks(lane, above);
+    return above;
+  }
 }
 
 __device__ unsigned sum_of_bytes(unsigned word) {
@@ -147,7 +222,7 @@ struct WarpPlace {
 };
 
 __device__ WarpPlace reserve_places(unsigned of_warp, unsigned warp, unsigned lane,
-                                    const SelectionRoom& to) {
+                                    unsigned tiles_of_run, const SelectionRoom& to) {
   LONGHAUL_SHARED unsigned counts[kWarps];
   LONGHAUL_SHARED unsigned begin;
   if (lane == 0) counts[warp] = of_warp;
@@ -161,6 +236,7 @@ __device__ WarpPlace reserve_places(unsigned of_warp, unsigned warp, unsigned la
   if (threadIdx.x == 0) {
     begin = all > 0 ? atomicAdd(&to.sums->above, all) : 0;
     to.tiles[blockIdx.x] = {begin, all};
+    if (all > 0) atomicAdd(&to.sums->of_runs[blockIdx.x / tiles_of_run], all);
   }
   __syncthreads();
   const std::size_t first = begin;
@@ -196,7 +272,7 @@ __device__ void take_pack(FourNumbers& four, unsigned above, std::size_t at, std
 template <unsigned kBlock, bool kAdds>
 __global__ void __launch_bounds__(kThreads, 4)
     select_tile(float* numbers, const float* addend, std::size_t count, float limit,
-                SelectionRoom to) {
+                unsigned tiles_of_run, SelectionRoom to) {
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::size_t first = blockIdx.x * kTileNumbers + warp * kStretch + lane * kPack;
   FourNumbers packs[kPacks];
@@ -209,103 +285,18 @@ __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll
       for (unsigned k = 0; k < kPack; ++k) packs[j].values[k] += more[j].values[k];
   }
-  unsigned above[kPacks];
-#pragma unroll
-  for (unsigned j = 0; j < kPacks; ++j)
-    above[j] = blocks_above<kBlock>(packs[j], first + j * kWarpPack, count, limit, to.sums);
-  const PackCounts counts = count_blocks<kBlock>(above, lane);
-  const WarpPlace place = reserve_places(sum_of_bytes(counts.all), warp, lane, to);
+  const BlocksAbove above = blocks_above<kBlock>(packs, first, count, limit, to.sums);
+  const WarpPlace place = reserve_places(sum_of_bytes(above.all), warp, lane, tiles_of_run, to);
   std::size_t at_place = place.first;
 #pragma unroll
   for (unsigned j = 0; j < kPacks; ++j) {
     const std::size_t at = first + j * kWarpPack;
-    const bool takes = place.fits && above[j] != 0;
+    const bool takes = place.fits && above.of_pack[j] != 0;
     if (takes)
-      take_pack<kBlock>(packs[j], above[j], at, at_place + (counts.before >> (8 * j) & 0xffU), to);
+      take_pack<kBlock>(packs[j], above.of_pack[j], at,
+                        at_place + (above.before >> (8 * j) & 0xffU), to);
     if (kAdds || takes) write_four(numbers, at, count, packs[j]);
-    at_place += counts.all >> (8 * j) & 0xffU;
-  }
-}
-
-/// The sum of `value` over all threads before this one, and over all.
-struct ThreadSums {
-  unsigned before, all;
-};
-
-__device__ ThreadSums sums_of_threads(unsigned value) {
-  LONGHAUL_SHARED unsigned of_warps[kWarps];
-  const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  unsigned sum = value;
-#pragma unroll
-  for (unsigned step = 1; step < kWarp; step *= 2) {
-    const unsigned lower = __shfl_up_sync(kAllLanes, sum, step);
-    if (lane >= step) sum += lower;
-  }
-  __syncthreads();  // the sums of the call before were read
-  if (lane == kWarp - 1) of_warps[warp] = sum;
-  __syncthreads();
-  unsigned before = 0, all = 0;
-#pragma unroll
-  for (unsigned w = 0; w < kWarps; ++w) {
-    if (w < warp) before += of_warps[w];
-    all += of_warps[w];
-  }
-  return {before + sum - value, all};
-}
-
-/// The tile that has block `at` of those before whose ends it stands.
-__device__ unsigned tile_of(unsigned at, const unsigned (&ends)[kThreads]) {
-  unsigned low = 0, high = kThreads - 1;
-  while (low < high) {
-    const unsigned middle = (low + high) / 2;
-    if (at < ends[middle])
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
-/// Puts what tiles brought in order: a run of tiles for each block of threads, which first counts
-/// what the tiles before it have, and kThreads tiles of it at once.
-__global__ void __launch_bounds__(kThreads)
-    order_tiles(unsigned tiles, unsigned block, SelectionRoom of) {
-  LONGHAUL_SHARED unsigned ends[kThreads];
-  LONGHAUL_SHARED unsigned brought[kThreads];
-  if (of.sums->above > of.room) return;
-  const unsigned each = (tiles + gridDim.x - 1) / gridDim.x;
-  const unsigned first = min(blockIdx.x * each, tiles), last = min(first + each, tiles);
-  unsigned earlier = 0;
-#pragma unroll 8
-  for (unsigned t = threadIdx.x; t < first; t += kThreads) earlier += of.tiles[t].count;
-  std::size_t done = sums_of_threads(earlier).all;
-  for (unsigned t = first; t < last; t += kThreads) {
-    const unsigned own = t + threadIdx.x;
-    const TileBlocks tile = own < last ? of.tiles[own] : TileBlocks{0, 0};
-    const ThreadSums sums = sums_of_threads(tile.count);
-    ends[threadIdx.x] = sums.before + tile.count;
-    brought[threadIdx.x] = tile.first - sums.before;  // to be added to a block's place
-    __syncthreads();
-#pragma unroll 4
-    for (unsigned i = threadIdx.x; i < sums.all * block; i += kThreads) {
-      const unsigned at = i / block, within = i % block;
-      const std::size_t from = brought[tile_of(at, ends)] + at;
-      of.values[(done + at) * block + within] = of.brought_values[from * block + within];
-      if (within == 0) of.blocks[done + at] = of.brought_blocks[from];
-    }
-    done += sums.all;
-    __syncthreads();
-  }
-}
-
-__global__ void __launch_bounds__(kThreads)
-    give_back_tile(float* numbers, std::size_t count, unsigned block, SelectionRoom from) {
-  const TileBlocks tile = from.tiles[blockIdx.x];
-  if (static_cast<std::size_t>(tile.first) + tile.count > from.room) return;
-  for (unsigned i = threadIdx.x; i < tile.count * block; i += kThreads) {
-    const std::size_t place = tile.first + i / block;
-    const std::size_t at = static_cast<std::size_t>(from.brought_blocks[place]) * block + i % block;
-    if (at < count) numbers[at] = from.brought_values[place * block + i % block];
+    at_place += above.all >> (8 * j) & 0xffU;
   }
 }
 
@@ -316,38 +307,31 @@ __global__ void negate_kernel(const float* from, std::size_t count, float* to) {
 
 template <unsigned kBlock>
 void select_tiles(cudaStream_t stream, const SelectedVector& vector, float limit,
-                  const SelectionRoom& to) {
+                  unsigned tiles_of_run, const SelectionRoom& to) {
   const cuda::Launch how{cuda::blocks_for(vector.count, kTileNumbers), kThreads, 0, stream};
   if (vector.addend != nullptr)
     cuda::launch(select_tile<kBlock, true>, how, vector.numbers, vector.addend, vector.count, limit,
-                 to);
+                 tiles_of_run, to);
   else
     cuda::launch(select_tile<kBlock, false>, how, vector.numbers, vector.addend, vector.count,
-                 limit, to);
+                 limit, tiles_of_run, to);
 }
 
 }  // namespace
 
 void select_blocks(cudaStream_t stream, int block, const SelectedVector& vector, float limit,
                    const SelectionRoom& to) {
-  constexpr unsigned kMostRuns = 256;  // of tiles that are put in order
+  const unsigned tiles = cuda::blocks_for(vector.count, kTileNumbers);
+  const unsigned each = cuda::blocks_for(tiles, kMostRuns);
   cuda::check(cudaMemsetAsync(to.sums, 0, sizeof(SelectionSums), stream));
   switch (block) {
-    case 1: select_tiles<1>(stream, vector, limit, to); break;
-    case 2: select_tiles<2>(stream, vector, limit, to); break;
-    case 4: select_tiles<4>(stream, vector, limit, to); break;
-    case 8: select_tiles<8>(stream, vector, limit, to); break;
-    default: select_tiles<16>(stream, vector, limit, to); break;
+    case 1: select_tiles<1>(stream, vector, limit, each, to); break;
+    case 2: select_tiles<2>(stream, vector, limit, each, to); break;
+    case 4: select_tiles<4>(stream, vector, limit, each, to); break;
+    case 8: select_tiles<8>(stream, vector, limit, each, to); break;
+    default: select_tiles<16>(stream, vector, limit, each, to); break;
   }
-  const unsigned tiles = cuda::blocks_for(vector.count, kTileNumbers);
-  cuda::launch(order_tiles, {tiles < kMostRuns ? tiles : kMostRuns, kThreads, 0, stream}, tiles,
-               static_cast<unsigned>(block), to);
-}
-
-void give_back_blocks(cudaStream_t stream, int block, const SelectedVector& vector,
-                      const SelectionRoom& from) {
-  cuda::launch(give_back_tile, {cuda::blocks_for(vector.count, kTileNumbers), kThreads, 0, stream},
-               vector.numbers, vector.count, static_cast<unsigned>(block), from);
+  order_blocks(stream, block, {tiles, each}, to);
 }
 
 void negate_numbers(cudaStream_t stream, const float* from, std::size_t count, float* to) {

@@ -20,10 +20,14 @@ struct SelectedVector {
   std::size_t count;
 };
 
+/// Runs of tiles, of one length, that are put in order side by side.
+inline constexpr unsigned kMostRuns = 256;
+
 /// What a selection says of all numbers; zero before it begins.
 struct SelectionSums {
   unsigned long long last_not_finite;  ///< complement of the first place; 0: there is none
   std::uint32_t above;                 ///< blocks above the limit
+  std::uint32_t of_runs[kMostRuns];    ///< and of each run of tiles
 };
 
 /// Where a tile has put its blocks among those of the others, who came in any order.

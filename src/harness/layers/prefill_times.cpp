@@ -13,6 +13,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
+#include "harness/layers/layer_options.hpp"
 #include "harness/layers/layer_parts.hpp"
 #include "nn/layers/chunk.hpp"
 #include "report/record_file.hpp"
@@ -202,12 +203,13 @@ void profile_prefills(nn::TensorOps& math, const SharedOptions& options,
   auto record = report::record_header(
       {.benchmark = "bench_profile", .numbers = "measured", .command_line = options.command_line});
   record["scenario_text"] = of.text;
-  record["device"] = options.device;
+  const std::string device = options.device == "cuda" ? gpu_name(0) : options.device;
+  record["device"] = device;
   record["prefill"] = prefill_times_json(times);
   fmt::print("{}", options.json ? record.dump(2) + "\n" : prefill_times_table(times));
   if (options.out.empty()) return;
   const std::string about = fmt::format("measured at {}: {} ({}; decoder layers alone)",
-                                        git_commit(), options.command_line, options.device);
+                                        git_commit(), options.command_line, device);
   report::write_new_file(options.out / "prefill.csv",
                          [&](std::ostream& out) { out << prefill_csv(times, about); });
   report::write_new_file(options.out / "record.json",

@@ -56,6 +56,7 @@ struct Warp {
 class Runner {
 public:
   Outcome run(const Grid& grid, const std::function<void()>& kernel);
+  void note_wait() { ++waited_; }
   void barrier(std::source_location where);
   const std::uint64_t* exchange(unsigned mask, std::uint64_t value, std::source_location where);
   [[noreturn]] void give_up(Outcome why);
@@ -71,6 +72,7 @@ private:
   void show(unsigned thread) const;
   void say_divergent(const char* what, std::source_location here, std::source_location there);
   void say_stuck();
+  void say_unprepared();
   [[nodiscard]] unsigned lanes_of(unsigned warp) const;
 
   Context home_;
@@ -82,6 +84,7 @@ private:
   Player* player_ = nullptr;
   std::source_location barrier_place_;
   unsigned total_ = 0, begun_ = 0, ended_ = 0;
+  unsigned waited_ = 0;  ///< threads of a block that have called note_wait
   bool descending_ = false;
   Outcome outcome_ = Outcome::fine;
 };
@@ -100,13 +103,14 @@ Outcome Runner::run(const Grid& grid, const std::function<void()>& kernel) {
         blockIdx = {descending_ ? grid.blocks.x - 1 - x : x, y, z};
         shared_.assign(grid.shared_bytes, std::byte{0xff});  // NaN
         run_block();
+        if (grid.prepared && waited_ < total_ && outcome_ == Outcome::fine) say_unprepared();
       }
   kernel_ = nullptr;
   return outcome_;
 }
 
 void Runner::run_block() {
-  begun_ = ended_ = 0;
+  begun_ = ended_ = waited_ = 0;
   ready_.clear();
   at_barrier_.clear();
   warps_.assign((total_ + kLanes - 1) / kLanes, Warp{});
@@ -246,6 +250,14 @@ void Runner::say_stuck() {
   outcome_ = Outcome::divergent;
 }
 
+void Runner::say_unprepared() {
+  std::fprintf(stderr,
+               "cuda_on_host: divergent: block (%u, %u, %u) of a prepared kernel: %u of %u threads "
+               "do not wait for the kernel before\n",
+               blockIdx.x, blockIdx.y, blockIdx.z, total_ - waited_, total_);
+  outcome_ = Outcome::divergent;
+}
+
 Runner& runner() {
   static thread_local Runner mine;
   return mine;
@@ -256,6 +268,8 @@ Runner& runner() {
 Outcome run_blocks(const Grid& grid, const std::function<void()>& kernel) {
   return runner().run(grid, kernel);
 }
+
+void note_wait() { runner().note_wait(); }
 
 void barrier(std::source_location where) { runner().barrier(where); }
 

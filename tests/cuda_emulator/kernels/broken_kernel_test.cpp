@@ -31,6 +31,10 @@ __global__ void half_a_warp_shuffles(float* values) {
 }
 __global__ void writes_at(float* values, int at) { values[at] = 1; }
 __global__ void traps(float*) { __trap(); }
+__global__ void half_waits_for_the_kernel_before(float* values) {
+  if (threadIdx.x < 16) longhaul::cuda::wait_for_kernel_before();
+  values[threadIdx.x] = 1;
+}
 
 /// Runs `kernel` on 32 threads with 32 numbers, and ends the process with what synchronising says.
 template <typename... Parameters, typename... Arguments>
@@ -59,6 +63,27 @@ TEST(BrokenKernelsDeathTest, ABarrierThatNotAllReachIsFound) {
 TEST(BrokenKernelsDeathTest, AShuffleThatNotAllReachIsFound) {
   EXPECT_EXIT(error_of(half_a_warp_shuffles), ends_with(cudaErrorLaunchFailure),
               "divergent.*16 wait for lanes ffff0000 of their warp");
+}
+
+[[noreturn]] void error_of_prepared(void (*kernel)(float*)) {
+  const longhaul::testing::StreamOf stream;
+  float* values = nullptr;
+  if (cudaMalloc(&values, 64 * sizeof(float)) != cudaSuccess) std::_Exit(1);
+  cudaLaunchAttribute prepared{cudaLaunchAttributeProgrammaticStreamSerialization, {1}};
+  cudaLaunchConfig_t config{};
+  config.gridDim = {1};
+  config.blockDim = {32};
+  config.stream = stream.get();
+  config.attrs = &prepared;
+  config.numAttrs = 1;
+  if (cudaLaunchKernelEx(&config, kernel, values) != cudaSuccess) std::_Exit(1);
+  std::_Exit(static_cast<int>(cudaStreamSynchronize(stream.get()) % 256));
+}
+
+TEST(BrokenKernelsDeathTest, APreparedKernelThatDoesNotWaitIsFound) {
+  EXPECT_EXIT(error_of_prepared(half_waits_for_the_kernel_before),
+              ends_with(cudaErrorLaunchFailure),
+              "divergent: block .0, 0, 0. of a prepared kernel: 16 of 32 threads do not wait");
 }
 
 TEST(BrokenKernelsDeathTest, ATrapIsAnErrorThatStays) {

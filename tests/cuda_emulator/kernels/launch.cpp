@@ -19,12 +19,19 @@ constexpr std::size_t kShared = 48U << 10U, kMostShared = 227U << 10U;
 /// Kernels that have asked for more dynamic shared memory do not have names here: one for all.
 std::atomic<std::size_t> allowed_shared{kShared};
 
+/// The one attribute that is known here.
+bool is_prepared(const cudaLaunchConfig_t& config) {
+  return config.numAttrs == 1 &&
+         config.attrs->id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+         config.attrs->val.programmaticStreamSerializationAllowed == 1;
+}
+
 bool allowed(const cudaLaunchConfig_t& config) {
   const dim3 block = config.blockDim, grid = config.gridDim;
   const std::size_t threads = std::size_t{block.x} * block.y * block.z;
   return threads > 0 && threads <= 1024 && block.z <= 64 && grid.x > 0 && grid.y > 0 &&
          grid.z > 0 && grid.x <= 0x7fffffffU && grid.y <= 65535 && grid.z <= 65535 &&
-         config.dynamicSmemBytes <= allowed_shared && config.numAttrs == 0;
+         config.dynamicSmemBytes <= allowed_shared && (config.numAttrs == 0 || is_prepared(config));
 }
 
 /// Devices do not see each other's memory here: no caller asks for that.
@@ -60,7 +67,7 @@ cudaError_t launch(const cudaLaunchConfig_t& config,
       static_cast<void>(refuse(cudaErrorIllegalAddress,
                                "a kernel is given an address of the host that CUDA does not know, "
                                "or of another device"));
-    const Grid grid{config.gridDim, config.blockDim, config.dynamicSmemBytes};
+    const Grid grid{config.gridDim, config.blockDim, config.dynamicSmemBytes, is_prepared(config)};
     const std::string name = name_of(kernel);
     queue->put(recorded(Activity::kernel, name, [grid, foreign, kernel = std::move(kernel)] {
       const Outcome outcome = foreign ? Outcome::illegal_address : run_blocks(grid, kernel);

@@ -48,6 +48,7 @@ template <int kVector>
 __global__ void __launch_bounds__(kThreads)
     add_chains(const std::int32_t* tokens, const std::int32_t* next, const std::int32_t* first,
                const Bf16* dy, std::size_t width, float* dtable) {
+  cuda::wait_for_kernel_before();
   const std::size_t column =
       (static_cast<std::size_t>(blockIdx.y) * kThreads + threadIdx.x) * kVector;
   const auto start = static_cast<std::int32_t>(blockIdx.x);
@@ -92,9 +93,9 @@ void embed_gradient(cudaStream_t stream, ArrayView tokens, ArrayView dy, int wid
                {cuda::blocks_for(tokens.count * kWarp, kThreads), kThreads, 0, stream}, ids,
                static_cast<int>(tokens.count), next, first);
   with_vector(width % 8 == 0 && aligned(dy, dtable), [&](auto vector) {
-    cuda::launch(add_chains<vector.value>,
-                 {row_tiles(tokens, columns, vector.value), kThreads, 0, stream}, ids, next, first,
-                 numbers<Bf16>(dy), columns, numbers<float>(dtable));
+    cuda::launch_prepared(add_chains<vector.value>,
+                          {row_tiles(tokens, columns, vector.value), kThreads, 0, stream}, ids,
+                          next, first, numbers<Bf16>(dy), columns, numbers<float>(dtable));
   });
 }
 

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
   const int last = min(first + each, rows);
   Numbers<kVector> sum{};
   if (column < width) {
-#pragma unroll 2
+#pragma unroll 4
     for (int row = first + warp; row < last; row += kWarps) {
       const std::size_t at = static_cast<std::size_t>(row) * static_cast<std::size_t>(width) +
                              static_cast<std::size_t>(column);
@@ -62,6 +62,7 @@ constexpr int kAddedColumns = 32;  ///< of a block of add_stretches
 /// that every run gives the same bits.
 __global__ void __launch_bounds__(kThreads)
     add_stretches(const float* partial, int count, int width, float* dweight) {
+  cuda::wait_for_kernel_before();
   LONGHAUL_SHARED float sums[kWarps][kAddedColumns];
   const int warp = this_thread() / kAddedColumns;
   const int lane = this_thread() % kAddedColumns;
@@ -100,7 +101,7 @@ void rms_norm_weight_gradient(cudaStream_t stream, ArrayView x, ArrayView invers
                  numbers<float>(inverse_rms), numbers<Bf16>(dy), static_cast<int>(rows), width,
                  numbers<float>(scratch));
   });
-  cuda::launch(
+  cuda::launch_prepared(
       add_stretches,
       {cuda::blocks_for(static_cast<std::size_t>(width), kAddedColumns), kThreads, 0, stream},
       numbers<float>(scratch), static_cast<int>(count), width, numbers<float>(dweight));

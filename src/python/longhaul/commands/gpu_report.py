@@ -191,6 +191,14 @@ def prefill_rows(out):
     return rows
 
 
+def served_prompt_rows(out):
+    """Prompts of a served model's layers by `bench_profile --prefill`."""
+    record = record_of(out / "served-prompts")
+    return [(f"{point['tokens']}", f"{point['context']}", f"{point['samples']}",
+             f"{point['p50_ns'] / 1e6:.2f}", f"{point['p99_over_p50']:.3f}")
+            for point in (record["prefill"] if record else [])]
+
+
 def served_rows(steps):
     """Served prompts against the CPU: the test that the step runs."""
     goal = "prefill in stages and passes equals the reference on the CPU"
@@ -255,6 +263,9 @@ def main(out):
     if prefill := prefill_rows(out):
         print(table(("prompt's tokens", "F of a layer of M8, us", "TFLOP/s", "p99 over p50"),
                     prefill) + "\n")
+    if prompts := served_prompt_rows(out):
+        print(table(("prompt of llama3-8b's layers", "after tokens", "n", "p50, ms", "p99 over p50"),
+                    prompts) + "\n")
     if beside := compress_beside_rows(out):
         print(table(("F of a layer", "n", "median, ms", "added, %", "gradients/s",
                      "block time for each, ms"), beside) + "\n")

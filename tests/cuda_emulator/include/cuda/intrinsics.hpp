@@ -12,6 +12,10 @@ namespace longhaul::cuda {
 #define LONGHAUL_DYNAMIC_SHARED(type, name) \
   type* const name = reinterpret_cast<type*>(::longhaul::on_host::dynamic_shared())
 
+/// Kernels follow each other here; one that launch_prepared() starts fails if a thread does not
+/// call.
+inline void wait_for_kernel_before() { on_host::note_wait(); }
+
 /// CLOCK_MONOTONIC; who asks again and again sleeps in between, so that kernels that spin leave the
 /// cores to others.
 [[nodiscard]] std::uint64_t global_timer();

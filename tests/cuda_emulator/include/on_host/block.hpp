@@ -14,6 +14,7 @@ namespace longhaul::on_host {
 struct Grid {
   dim3 blocks, threads;
   std::size_t shared_bytes = 0;
+  bool prepared = false;  ///< every thread must say that it waits for the kernel before
 };
 
 /// How a block ended. Anything but `fine` is said on standard error, with block, thread and place.
@@ -25,6 +26,7 @@ enum class Outcome : std::uint8_t { fine, divergent, illegal_address, trapped };
 [[nodiscard]] Outcome run_blocks(const Grid& grid, const std::function<void()>& kernel);
 
 /// For threads of a running block.
+void note_wait();
 void barrier(std::source_location where);
 /// Waits for all lanes of `mask` in this warp, and gives all the `value`s that they brought: 32 of
 /// them, valid until the next exchange.
