@@ -16,7 +16,7 @@ HeldOut::HeldOut(const training::TrainingData& data, const nn::ModelShape& shape
       texts_{data.held_out(shape.batch, most)},
       math_{nn::make_cpu_math()},
       memory_{*math_, 0},
-      model_{*math_, memory_, shape, {0, shape.layers}, nn::Recompute::off, 1} {
+      model_{*math_, memory_, shape, {0, shape.layers}, nn::Recompute::forward_only, 1} {
   std::erase_if(texts_, [&](const nn::MicrobatchText& text) {
     return text.tokens.size() != shape_.tokens();
   });
@@ -46,7 +46,6 @@ double HeldOut::loss(std::span<const float> weights) {
     model_.set_tokens(kOne, text.tokens);
     model_.set_targets(kOne, text.targets);
     static_cast<void>(model_.forward(kOne, {}, {}));
-    model_.drop(kOne);
   }
   return static_cast<double>(model_.loss());
 }
@@ -55,10 +54,10 @@ double HeldOut::loss(std::span<const float> weights) {
 double HeldOut::error(std::span<const float> weights) {
   if (classes_ == 0)
     fail("samples of this text have no class (an error is of classes). Use --target loss=X.");
-  nn::Chunk body{*math_, memory_, shape_, {0, shape_.layers - 1}, nn::Recompute::off, 1};
+  nn::Chunk body{*math_, memory_, shape_, {0, shape_.layers - 1}, nn::Recompute::forward_only, 1};
   nn::ModelShape one = shape_;
   one.batch = 1;
-  nn::Chunk head{*math_, memory_, one, {shape_.layers - 1, 1}, nn::Recompute::off, 1};
+  nn::Chunk head{*math_, memory_, one, {shape_.layers - 1, 1}, nn::Recompute::forward_only, 1};
   const std::size_t of_body = body.all_masters().count;
   math_->copy_in(weights.first(of_body), body.all_masters());
   math_->copy_in(weights.subspan(of_body), head.all_masters());
@@ -75,7 +74,6 @@ double HeldOut::error(std::span<const float> weights) {
       const nn::ArrayView sample = hidden.view().part(i * one.boundary(), one.boundary());
       if (likeliest_class(head, sample, place) != *target) ++wrong;
     }
-    body.drop(kOne);
   }
   return static_cast<double>(wrong) / sequences();
 }
@@ -93,7 +91,6 @@ int HeldOut::likeliest_class(nn::Chunk& head, nn::ArrayView hidden, std::size_t 
     head.begin_iteration();
     head.set_targets(kOne, targets);
     static_cast<void>(head.forward(kOne, {}, std::move(input)));
-    head.drop(kOne);
     if (head.loss() >= least) continue;
     least = head.loss();
     likeliest = of_class;

@@ -44,7 +44,9 @@ Buffer Chunk::forward(MicrobatchId microbatch, BlockPart part, Buffer input) {
                          Pass::forward);
   if (!part.is_last()) return {};
   if (parts_->recompute == Recompute::off) data.targets = {};
-  return std::move(data.passing);
+  Buffer output = std::move(data.passing);
+  if (parts_->recompute == Recompute::forward_only) parts_->microbatches.erase(microbatch);
+  return output;
 }
 
 void Chunk::recompute(MicrobatchId microbatch, BlockPart part) {
@@ -120,7 +122,7 @@ void Chunk::set_batch(int sequences) {
 
 void Chunk::begin_iteration() {
   LONGHAUL_ASSERT(in_flight() == 0, "{} microbatches are in flight", in_flight());
-  parts_->math.zero(all_gradients());
+  if (parts_->recompute != Recompute::forward_only) parts_->math.zero(all_gradients());
   parts_->math.zero(parts_->losses.view());
 }
 

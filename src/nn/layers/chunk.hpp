@@ -54,13 +54,17 @@ struct ParameterPlaces {
 /// Of a chunk of these layers, without making one. Throws Error as Chunk does.
 [[nodiscard]] ParameterPlaces parameter_places(const ModelShape& shape, LayerRange layers);
 
-enum class Recompute : std::uint8_t { off, on };
+/// What is kept of a microbatch for its way back: all of F, its input alone, or nothing, as it is
+/// not passed back.
+enum class Recompute : std::uint8_t { off, on, forward_only };
 
 /// The layers of one chunk on one device: weights, gradients, and what each microbatch in flight
 /// keeps. Blocks of a microbatch follow each other as a schedule's validity demands; microbatches
 /// interleave freely. Whatever a block takes of the device's memory it takes from `memory`, and
 /// what is not needed any more is given back: at the end of D or W, of B, or, with Recompute::on,
-/// of F all but its input, until recompute() makes it again.
+/// of F all but its input, until recompute() makes it again. With Recompute::forward_only a
+/// microbatch is forgotten when its F ends, and there are no gradients and no masters (the weights
+/// themselves where they are f32).
 class Chunk {
 public:
   /// Weights come from `seed` and their name alone: the same for every way to cut the model. The
@@ -94,7 +98,7 @@ public:
   /// B: D and W layer by layer, so that it keeps less.
   [[nodiscard]] Buffer backward(MicrobatchId microbatch, BlockPart part, Buffer gradient);
 
-  /// Forgets a microbatch that was forwarded and is not to be passed back (validation).
+  /// Forgets a microbatch that was forwarded and is not to be passed back; with Recompute::off.
   void drop(MicrobatchId microbatch);
 
   /// The factor of losses: 1 / (tokens of all microbatches and replicas).
@@ -103,7 +107,7 @@ public:
   [[nodiscard]] float loss();
   /// Sequences of the microbatches from now on, 1 or more. Nothing may be in flight.
   void set_batch(int sequences);
-  /// Zeroes gradients and loss. Nothing may be in flight.
+  /// Zeroes gradients, where there are any, and loss. Nothing may be in flight.
   void begin_iteration();
   [[nodiscard]] std::span<const Parameter> parameters() const;
   /// Weights and gradients, all parameters side by side in one piece each, in the order of

@@ -51,7 +51,7 @@ Chunk::Parts::Parts(TensorOps& on, DeviceMemory& from, const ModelShape& model, 
       range{holds},
       recompute{how},
       layers{make_layers(shape, range)},
-      weights{math, memory, layers, seed},
+      weights{math, memory, layers, seed, how == Recompute::forward_only},
       losses{memory.take(2, NumberType::f32, "loss")} {
   math.zero(losses.view());
 }
@@ -92,9 +92,9 @@ void Chunk::Parts::forward_layers(const BlockContext& work, InFlight& data, int 
     const bool wanted = pass == Pass::forward || i + 1 < count();
     data.passing =
         layer.forward(work, std::move(data.passing), wanted ? Output::make : Output::leave);
-    if (pass == Pass::forward && recompute == Recompute::on) {
+    if (pass == Pass::forward && recompute != Recompute::off) {
       Buffer input = layer.forget(work.microbatch);
-      if (i == 0) data.input = std::move(input);
+      if (i == 0 && recompute == Recompute::on) data.input = std::move(input);
     }
   }
 }

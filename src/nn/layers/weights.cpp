@@ -24,20 +24,24 @@ std::uint64_t number_of(const std::string& name) {
 }  // namespace
 
 Weights::Weights(TensorOps& math, DeviceMemory& memory,
-                 std::span<const std::unique_ptr<Layer>> layers, std::uint64_t seed) {
+                 std::span<const std::unique_ptr<Layer>> layers, std::uint64_t seed,
+                 bool forward_only) {
   const std::size_t count = places_of(layers).numbers;
   weights_ = memory.take(count, "weights");
-  gradients_ = memory.take(count, NumberType::f32, "gradients of weights");
-  if (math.working_type() != NumberType::f32) {
-    masters_ = memory.take(count, NumberType::f32, "master weights");
+  math.zero(weights_.view());
+  if (!forward_only) {
+    gradients_ = memory.take(count, NumberType::f32, "gradients of weights");
+    math.zero(gradients_.view());
+    if (math.working_type() != NumberType::f32) {
+      masters_ = memory.take(count, NumberType::f32, "master weights");
+      math.zero(masters_.view());
+    }
   }
-  math.zero(masters());
-  math.zero(gradients_.view());
   std::size_t first = 0;
   for (const auto& layer : layers) {
     const std::size_t before = parameters_.size();
     for (const ParameterNeed& need : layer->needs()) {
-      make(math, need, first, seed);
+      make(math, memory, need, first, seed);
       first += aligned(need.count);
     }
     layer->bind(std::span{parameters_}.subspan(before));
@@ -45,16 +49,24 @@ Weights::Weights(TensorOps& math, DeviceMemory& memory,
   if (masters_) math.copy(masters_.view(), weights_.view());
 }
 
-void Weights::make(TensorOps& math, const ParameterNeed& need, std::size_t first,
-                   std::uint64_t seed) {
-  const Parameter& made = parameters_.emplace_back(
-      Parameter{need.name, need.count, weights_.view().part(first, need.count),
-                gradients_.view().part(first, need.count), masters().part(first, need.count)});
-  if (need.bound > 0) {
-    math.fill_random(derived_seed(seed, number_of(need.name)), need.bound, made.master);
-  } else {
-    math.copy_in(std::vector<float>(need.count, 1.0F), made.master);
+void Weights::make(TensorOps& math, DeviceMemory& memory, const ParameterNeed& need,
+                   std::size_t first, std::uint64_t seed) {
+  const auto part = [&](ArrayView all) {
+    return all.count == 0 ? all : all.part(first, need.count);
+  };
+  const Parameter& made = parameters_.emplace_back(Parameter{
+      need.name, need.count, part(weights_.view()), part(gradients_.view()), part(masters())});
+  Buffer apart;  // where there is no master
+  ArrayView numbers = made.master;
+  if (numbers.count == 0) {
+    apart = memory.take(need.count, NumberType::f32, "weights before they are rounded");
+    numbers = apart.view();
   }
+  if (need.bound > 0)
+    math.fill_random(derived_seed(seed, number_of(need.name)), need.bound, numbers);
+  else
+    math.copy_in(std::vector<float>(need.count, 1.0F), numbers);
+  if (apart) math.copy(numbers, made.weights);
 }
 
 ParameterPlaces places_of(std::span<const std::unique_ptr<Layer>> layers) {

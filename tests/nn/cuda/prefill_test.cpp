@@ -57,8 +57,12 @@ naive::Numbers logits_of(TensorOps& math, const Parameters& weights, ArrayView r
 class ServedStage {
 public:
   ServedStage(int first, int count)
-      : math{0}, memory_{math, 0}, chunk_{math,           memory_,        kServed,
-                                          {first, count}, Recompute::off, kSeedOfServed} {
+      : math{0}, memory_{math, 0}, chunk_{math,
+                                          memory_,
+                                          kServed,
+                                          {first, count},
+                                          Recompute::forward_only,
+                                          kSeedOfServed} {
     spread(math, chunk_);
     weights = by_name(chunk_);
     for (int layer = first; layer < first + count; ++layer)

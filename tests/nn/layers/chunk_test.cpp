@@ -126,6 +126,36 @@ TEST(ChunkTest, DropsWhatIsNotPassedBack) {
   }
 }
 
+TEST(ChunkTest, ForwardOnlyKeepsWeightsAlone) {
+  const ModelShape shape = tiny_model(5);
+  const auto math = make_cpu_math();
+  DeviceMemory memory{*math, 0};
+  Chunk whole{*math, memory, shape, {0, 5}, Recompute::off, 1};
+  const std::size_t of_whole = memory.held();
+  Chunk served{*math, memory, shape, {0, 5}, Recompute::forward_only, 1};
+  const std::size_t idle = memory.held();
+  EXPECT_EQ(idle - of_whole + whole.all_gradients().bytes(), of_whole);
+  EXPECT_EQ(served.all_gradients().count, 0U);
+  std::vector<float> weights(whole.all_weights().count), same(weights.size());
+  math->copy_out(whole.all_weights(), weights);
+  math->copy_out(served.all_masters(), same);
+  EXPECT_EQ(weights, same);
+  std::vector<std::int32_t> text(shape.tokens());
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>(i % 7);
+  for (Chunk* model : {&whole, &served}) {
+    model->begin_iteration();
+    model->set_tokens(MicrobatchId{0}, text);
+    model->set_targets(MicrobatchId{0}, text);
+    static_cast<void>(model->forward(MicrobatchId{0}, {0, 2}, {}));
+    static_cast<void>(model->forward(MicrobatchId{0}, {1, 2}, {}));
+  }
+  EXPECT_EQ(whole.loss(), served.loss());
+  EXPECT_NE(served.loss(), 0);
+  whole.drop(MicrobatchId{0});
+  EXPECT_EQ(served.in_flight(), 0);
+  EXPECT_EQ(memory.held(), idle);
+}
+
 /// Gradients of a chunk whose batch changes are those of one that was made with that batch.
 TEST(ChunkTest, TakesAnotherBatchBetweenIterations) {
   ModelShape shape = tiny_model(5);
