@@ -16,18 +16,11 @@ namespace longhaul::cuda {
   extern __shared__ __align__(16) unsigned char longhaul_dynamic_shared[]; \
   type* const name = reinterpret_cast<type*>(longhaul_dynamic_shared)
 
-/// In kernels that launch_prepared() starts: afterwards all that the kernel before did is done, and
-/// what it wrote is there.
+/// First of all in kernels that launch_prepared() starts: afterwards all that the kernel before did
+/// is done, and what it wrote is there.
 __device__ inline void wait_for_kernel_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-/// From here on the device may bring the next kernel, where launch_prepared() starts that one.
-__device__ inline void let_next_kernel_prepare() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 

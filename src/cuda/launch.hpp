@@ -69,8 +69,7 @@ void launch(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arg
 
 /// The same for a kernel that needs what the one before it in its stream writes, and is brought to
 /// the device while that one still runs, where the device can: a shorter gap between them. All its
-/// threads must call wait_for_kernel_before() (cuda/intrinsics.hpp) before they touch anything of
-/// it; the kernels before that one are done.
+/// threads must call wait_for_kernel_before() (cuda/intrinsics.hpp) before anything else.
 template <typename... Parameters, typename... Arguments>
 void launch_prepared(void (*kernel)(Parameters...), const Launch& how, Arguments&&... arguments) {
   detail::launch_as(detail::Start::prepared, kernel, how, std::forward<Arguments>(arguments)...);

@@ -273,7 +273,6 @@ template <unsigned kBlock, bool kAdds>
 __global__ void __launch_bounds__(kThreads, 4)
     select_tile(float* numbers, const float* addend, std::size_t count, float limit,
                 unsigned tiles_of_run, SelectionRoom to) {
-  cuda::let_next_kernel_prepare();
   const unsigned lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   const std::size_t first = blockIdx.x * kTileNumbers + warp * kStretch + lane * kPack;
   FourNumbers packs[kPacks];
@@ -286,7 +285,6 @@ __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll
       for (unsigned k = 0; k < kPack; ++k) packs[j].values[k] += more[j].values[k];
   }
-  cuda::wait_for_kernel_before();  // which zeroes the sums, and has touched nothing that was read
   const BlocksAbove above = blocks_above<kBlock>(packs, first, count, limit, to.sums);
   const WarpPlace place = reserve_places(sum_of_bytes(above.all), warp, lane, tiles_of_run, to);
   std::size_t at_place = place.first;
@@ -302,14 +300,6 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
 }
 
-static_assert(kMostRuns == kThreads, "one thread zeroes each");
-
-__global__ void zero_sums(SelectionSums* sums) {
-  cuda::let_next_kernel_prepare();
-  if (threadIdx.x == 0) sums->last_not_finite = sums->above = 0;
-  sums->of_runs[threadIdx.x] = 0;
-}
-
 __global__ void negate_kernel(const float* from, std::size_t count, float* to) {
   const std::size_t i = static_cast<std::size_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i < count) to[i] = -from[i];
@@ -320,11 +310,11 @@ void select_tiles(cudaStream_t stream, const SelectedVector& vector, float limit
                   unsigned tiles_of_run, const SelectionRoom& to) {
   const cuda::Launch how{cuda::blocks_for(vector.count, kTileNumbers), kThreads, 0, stream};
   if (vector.addend != nullptr)
-    cuda::launch_prepared(select_tile<kBlock, true>, how, vector.numbers, vector.addend,
-                          vector.count, limit, tiles_of_run, to);
+    cuda::launch(select_tile<kBlock, true>, how, vector.numbers, vector.addend, vector.count, limit,
+                 tiles_of_run, to);
   else
-    cuda::launch_prepared(select_tile<kBlock, false>, how, vector.numbers, vector.addend,
-                          vector.count, limit, tiles_of_run, to);
+    cuda::launch(select_tile<kBlock, false>, how, vector.numbers, vector.addend, vector.count,
+                 limit, tiles_of_run, to);
 }
 
 }  // namespace
@@ -333,7 +323,7 @@ void select_blocks(cudaStream_t stream, int block, const SelectedVector& vector,
                    const SelectionRoom& to) {
   const unsigned tiles = cuda::blocks_for(vector.count, kTileNumbers);
   const unsigned each = cuda::blocks_for(tiles, kMostRuns);
-  cuda::launch(zero_sums, {1, kThreads, 0, stream}, to.sums);
+  cuda::check(cudaMemsetAsync(to.sums, 0, sizeof(SelectionSums), stream));
   switch (block) {
     case 1: select_tiles<1>(stream, vector, limit, each, to); break;
     case 2: select_tiles<2>(stream, vector, limit, each, to); break;

@@ -21,7 +21,6 @@ constexpr std::int32_t kNone = -1;
 /// warp looks for each place, over all of them.
 __global__ void __launch_bounds__(kThreads)
     chain_tokens(const std::int32_t* tokens, int count, std::int32_t* next, std::int32_t* first) {
-  cuda::let_next_kernel_prepare();
   const int place = static_cast<int>(thread_of_all() / kWarp);
   const int lane = this_thread() % static_cast<int>(kWarp);
   const std::int32_t own = place < count ? tokens[place] : 0;

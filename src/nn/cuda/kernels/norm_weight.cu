@@ -22,7 +22,6 @@ template <int kVector>
 __global__ void __launch_bounds__(kThreads)
     sum_columns(const Bf16* x, const float* inverse_rms, const Bf16* dy, int rows, int width,
                 float* partial) {
-  cuda::let_next_kernel_prepare();
   constexpr int kColumns = static_cast<int>(kWarp) * kVector;
   LONGHAUL_SHARED float sums[kWarps][kColumns];
   const int warp = this_thread() / static_cast<int>(kWarp);

@@ -16,8 +16,6 @@ namespace longhaul::cuda {
 /// call.
 inline void wait_for_kernel_before() { on_host::note_wait(); }
 
-inline void let_next_kernel_prepare() {}
-
 /// CLOCK_MONOTONIC; who asks again and again sleeps in between, so that kernels that spin leave the
 /// cores to others.
 [[nodiscard]] std::uint64_t global_timer();
