@@ -3,6 +3,7 @@
 
 #include "base/clock.hpp"
 #include "base/program/program.hpp"
+#include "harness/pipeline_run/run_schedules.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/gpu_report.hpp"
@@ -10,56 +11,29 @@
 #include "harness/records/credibility.hpp"
 #include "harness/records/pipeline_output.hpp"
 #include "harness/session/rank_map.hpp"
+#include "harness/session/site_leave.hpp"
 
 namespace longhaul::bench {
 namespace {
 
-/// The others wait while rank 0 merges: a second for 100'000 rows is many times what it takes.
-Duration merge_time(const harness::PipelineInput& input) {
-  std::int64_t rows = 0;
-  for (const harness::PlannedSchedule& planned : input.schedules)
-    rows += std::ssize(planned.plan.ops) * (input.iterations + 1);
-  return std::chrono::microseconds{10} * rows;
+/// What checks found, and 1 for medians that are too far from their predictions, which it prints.
+std::int64_t count_wrong(const std::vector<harness::PipelineMeasurement>& segments,
+                         const harness::PipelineSettings& settings) {
+  std::int64_t wrong = 0;
+  for (const harness::PipelineMeasurement& m : segments) wrong += m.checks.wrong();
+  if (!settings.max_difference_percent) return wrong;
+  const std::string missed = harness::missed_text(segments, *settings.max_difference_percent);
+  fmt::print(stderr, "{}", missed);
+  return wrong + (missed.empty() ? 0 : 1);
 }
 
-std::vector<harness::SwitchingOutcome> run_all(engine::Ranks& ranks,
-                                               const harness::PipelineInput& input,
-                                               const harness::PipelineOptions& options,
-                                               const engine::EngineOptions& engine,
-                                               const harness::AdaptOptions& adapt,
-                                               harness::Environment& environment,
-                                               harness::RunDirectory& directory) {
-  int total = (input.iterations + input.warmup) * static_cast<int>(input.schedules.size());
-  for (const harness::EarlierIterations& earlier : directory.earlier()) total -= earlier.count;
-  std::optional<Progress> progress;
-  if (ranks.is_first()) progress.emplace("bench_pipeline", total);
-  int done = 0;
-  const harness::PipelineSinks sinks{
-      harness::traced_directory(options),
-      environment.clock(),
-      [&](const std::string& schedule) {
-        environment.watch_load();
-        ++done;
-        if (progress) progress->update(done, schedule);
-      },
-      directory.earlier(),
-      [&](const harness::IterationNote& note) { directory.note(note); },
-      [&](int position, const harness::PipelineMeasurement& measurement) {
-        directory.note_end(position, measurement);
-      }};
-  std::vector<harness::SwitchingOutcome> outcomes;
-  const Duration patience = std::chrono::seconds{5};  // for a segment to be written
-  ranks.watchdog().set_patience(patience);
-  int next_position = static_cast<int>(input.schedules.size());
-  for (std::size_t i = 0; i < input.schedules.size(); ++i)
-    outcomes.push_back(
-        harness::run_switching(ranks, input, i, engine, adapt, sinks, next_position));
-  ranks.watchdog().set_patience(24 * patience + merge_time(input));
-  return outcomes;
-}
-
-ExitCode run(const harness::PipelineOptions& options, harness::PipelineSettings settings) {
-  std::optional<engine::Ranks> made{std::in_place, engine::WatchdogOptions{settings.deadline}};
+/// The iterations on these ranks. `left`: who left before them; `ended`: when the part before did,
+/// and then when this one did.
+ExitCode run(comm::Communicator world, const harness::PipelineOptions& options,
+             harness::PipelineSettings settings, const std::optional<harness::SiteLeft>& left,
+             TimePoint& ended) {
+  std::optional<engine::Ranks> made{std::in_place, std::move(world),
+                                    engine::WatchdogOptions{settings.deadline}};
   harness::PipelineInput input = harness::prepare_input(*made, options, settings.planner);
   harness::place_ranks(made, input, settings);
   engine::Ranks& ranks = *made;
@@ -94,28 +68,39 @@ ExitCode run(const harness::PipelineOptions& options, harness::PipelineSettings 
   harness::prepare_write_fault(engine.fault, ranks.self());
   const harness::GpuReport gpus{ranks, settings.compute.device};
   const TimePoint began = now();
+  input.left = left;
+  if (left) input.left->gap = began - ended;
   const auto outcomes = harness::with_watchdog(ranks, [&] {
-    return run_all(ranks, input, options, engine, harness::adapt_options_of(options, settings),
-                   environment, directory);
+    return harness::run_schedules(ranks, input, options, engine,
+                                  harness::adapt_options_of(options, settings), environment,
+                                  directory);
   });
-  const Duration took = now() - began;
+  ended = now();
   nlohmann::json after = harness::described(environment.after(), options, input, transport);
-  if (!after.is_null()) after["iterations_ns"] = took.count();
+  if (!after.is_null()) after["iterations_ns"] = (ended - began).count();
   gpus.add_to(after);
   const harness::ReportWriter writer{input, options};
   const std::string wrong = harness::on_rank0(ranks.world(), [&] {
     writer.write(outcomes, after, directory, environment.rank_clocks());
-    std::int64_t sum = 0;
-    const auto segments = harness::segments_of(outcomes);
-    for (const harness::PipelineMeasurement& m : segments) sum += m.checks.wrong();
-    if (!settings.max_difference_percent) return std::to_string(sum);
-    const std::string missed = harness::missed_text(segments, *settings.max_difference_percent);
-    fmt::print(stderr, "{}", missed);
-    sum += missed.empty() ? 0 : 1;
-    return std::to_string(sum);
+    return std::to_string(count_wrong(harness::segments_of(outcomes), settings));
   });
   ranks.host_ranks().mine().phase = comm::Phase::finished;
   return wrong == "0" ? ExitCode::fine : ExitCode::answer_is_no;
+}
+
+/// All ranks, until a datacenter leaves; then those that stay, while its ranks sleep.
+ExitCode run_leaving(const harness::PipelineOptions& options,
+                     const harness::PipelineSettings& settings) {
+  const comm::Communicator all = comm::Communicator::world();
+  const harness::LeavingRun leaving = harness::plan_leave(all, options, settings.planner);
+  TimePoint ended{};
+  const ExitCode before = run(all.duplicate(), leaving.before, settings, {}, ended);
+  const bool stays = leaving.rank_after.has_value();
+  comm::Communicator rest = all.split(stays ? 0 : 1, leaving.rank_after.value_or(0));
+  const ExitCode after = harness::run_on_some(all, stays, [&] {
+    return run(std::move(rest), leaving.after, settings, leaving.left, ended);
+  });
+  return std::max(before, after);
 }
 
 ExitCode main_of(int argc, char** argv) {
@@ -126,7 +111,9 @@ ExitCode main_of(int argc, char** argv) {
   if (const auto code = harness::parse_arguments(arguments, argc, argv)) return *code;
   harness::PipelineSettings settings;
   harness::collectively([&] { settings = harness::settings_of(options); });
-  return run(options, settings);
+  if (!options.leave.empty()) return run_leaving(options, settings);
+  TimePoint ended{};
+  return run(comm::Communicator::world(), options, settings, {}, ended);
 }
 
 }  // namespace

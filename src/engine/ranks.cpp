@@ -1,5 +1,7 @@
 #include "engine/ranks.hpp"
 
+#include <utility>
+
 #include "comm/group/session.hpp"
 #include "comm/registry/transports.hpp"
 
@@ -10,16 +12,14 @@ namespace {
 /// Time beyond the deadline that making communicators may take: on many hosts, seconds.
 constexpr Duration kSetUp = std::chrono::seconds{30};
 
-comm::Communicator world_of(std::optional<Rank> as) {
-  auto world = comm::Communicator::world();
-  return as ? world.split(0, static_cast<int>(*as)) : std::move(world);
-}
-
 }  // namespace
 
-Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host, std::optional<Rank> as)
+Ranks::Ranks(const WatchdogOptions& options, int ranks_per_host)
+    : Ranks{comm::Communicator::world(), options, ranks_per_host} {}
+
+Ranks::Ranks(comm::Communicator world, const WatchdogOptions& options, int ranks_per_host)
     : guard_{std::in_place, "the ranks to meet", options.deadline + kSetUp},
-      world_{world_of(as)},
+      world_{std::move(world)},
       host_ranks_{world_, ranks_per_host},
       transport_{comm::make_host_transport(world_, host_ranks_)},
       pieces_{*transport_},

@@ -12,13 +12,14 @@
 
 namespace longhaul::engine {
 
-/// The ranks of this run, as one of them sees them: made once, after mpi::Session.
+/// The ranks of this run, as one of them sees them, made after mpi::Session: all that there are, or
+/// those of a communicator.
 class Ranks {
 public:
-  /// Collective over mpi::Communicator::world(). `ranks_per_host` as for HostRanks. `as`: the rank
-  /// that this process or thread plays; otherwise its number there.
-  explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0,
-                 std::optional<Rank> as = std::nullopt);
+  /// Collective over Communicator::world(). `ranks_per_host` as for HostRanks.
+  explicit Ranks(const WatchdogOptions& options, int ranks_per_host = 0);
+  /// Collective over `world`: its ranks, in their order there.
+  Ranks(comm::Communicator world, const WatchdogOptions& options, int ranks_per_host = 0);
   ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;

@@ -49,6 +49,17 @@ void declare_work(Arguments& arguments, PipelineOptions& options) {
       .shows_default();
 }
 
+/// Declares the options of a datacenter that leaves.
+void declare_leave(Arguments& arguments, PipelineOptions& options) {
+  arguments.option(
+      "--leave", options.leave,
+      "SITE@ITERATION: a datacenter's ranks stop there, and the others go on by --rest");
+  arguments.option("--rest", options.rest,
+                   "scenario of the ranks that stay, as of longhaul advise --without SITE");
+  arguments.option("--rest-schedule", options.rest_schedule,
+                   "its schedule or .csv file (default: --schedule)");
+}
+
 /// Declares the options of outputs, and of how ranks play the run.
 void declare_run(Arguments& arguments, PipelineOptions& options) {
   add_shared_options(arguments, options,
@@ -102,10 +113,31 @@ void check_overlaps(const PipelineOptions& options) {
   if (options.planner.robust) refuse("--robust", "it selects by times of blocks under jitter");
 }
 
+/// A run in two parts is of timed blocks, one schedule each, from the first iteration on.
+void check_leave(const PipelineOptions& options) {
+  if (options.leave.empty() && options.rest.empty() && options.rest_schedule.empty()) return;
+  if (options.leave.empty() || options.rest.empty())
+    fail(
+        "--leave and --rest belong together (who leaves, and what the others go on with). Give "
+        "both.");
+  const auto refuse = [](bool given, const char* option, const char* why) {
+    if (given) fail("{} and --leave are both given ({}). Leave one out.", option, why);
+  };
+  refuse(options.adaptive, "--adaptive", "it selects among schedules of all ranks");
+  refuse(!options.changes.empty(), "--change", "its iterations are of one scenario");
+  refuse(!options.confidence.empty(), "--confidence", "the first part has a fixed number");
+  refuse(options.resume, "--resume", "which part was cut short is not kept");
+  refuse(options.print_map, "--print-map", "nothing would leave");
+  refuse(options.json, "--json", "each part has a record of its own: --out keeps both");
+  refuse(options.compute.compute == "real", "--compute real",
+         "weights of the site would be gone with it, and no checkpoint is kept here");
+}
+
 }  // namespace
 
 void declare(Arguments& arguments, PipelineOptions& options) {
   declare_work(arguments, options);
+  declare_leave(arguments, options);
   declare_run(arguments, options);
   arguments.footer(
       help_footer({"scripts/mpi -n 8 build/bin/bench_pipeline benchmarks/scenarios/m70-2dc.toml "
@@ -136,6 +168,7 @@ engine::Emulation emulation_of(const std::string& text) {
 
 PipelineSettings settings_of(const PipelineOptions& options) {
   if (!options.overlap.empty()) check_overlaps(options);
+  check_leave(options);
   PipelineSettings settings;
   settings.arrangement = report::arrangement_of(options.comm);
   settings.planner = report::planner_options_of(options.planner, settings.arrangement);

@@ -37,6 +37,9 @@ struct PipelineOptions : SharedOptions {
   std::string max_difference;
   std::string fault;
   bool print_map = false;
+  std::string leave;          ///< SITE@ITERATION
+  std::string rest;           ///< scenario of the ranks that stay
+  std::string rest_schedule;  ///< empty: `schedule`
 };
 
 void declare(Arguments& arguments, PipelineOptions& options);

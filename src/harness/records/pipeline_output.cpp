@@ -10,6 +10,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "harness/records/pipeline_record.hpp"
+#include "harness/session/site_leave.hpp"
 #include "report/page/reported_run.hpp"
 
 namespace longhaul::harness {
@@ -68,6 +69,14 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
   const std::vector<PipelineMeasurement> measurements = segments_of(outcomes);
   auto record = pipeline_record(measurements, input_, options_, environment);
   add_changes(record, outcomes, options_);
+  if (input_.left) {
+    record["left"] = {{"site", input_.left->site},
+                      {"iteration", input_.left->iteration},
+                      {"ranks", input_.left->ranks},
+                      {"idle", input_.left->idle},
+                      {"gap_ns", input_.left->gap.count()}};
+    fmt::print("\n{}", left_text(*input_.left));
+  }
   if (options_.json) {
     fmt::print("{}\n", record.dump(2));
   } else {

@@ -35,6 +35,15 @@ struct PlannedSchedule {
   std::shared_ptr<PlannedOverlap> overlap{};  ///< nullptr: blocks, without an overlap
 };
 
+/// What a run in two parts says of the second: who left before it.
+struct SiteLeft {
+  std::string site;
+  int iteration = 0;  ///< the first one without it
+  int ranks = 0;      ///< that left
+  int idle = 0;       ///< that stayed and have no place in the rest's scenario
+  Duration gap{};     ///< from the end of the part before to the first iteration of the rest
+};
+
 /// Input of a run, the same on all ranks.
 struct PipelineInput {
   Scenario scenario;  ///< as played
@@ -47,6 +56,7 @@ struct PipelineInput {
   std::vector<planner::SkippedSchedule> skipped;  ///< why some of `static` are not run
   ComputeSettings compute;                        ///< how blocks are computed
   SendChoice sent;                                ///< of their messages
+  std::optional<SiteLeft> left{};                 ///< before this part of a run
   bool goes_on = false;      ///< --resume, and --out holds a run of the same input
   bool is_complete = false;  ///< and nothing is left to run of it
   nlohmann::json asked;      ///< what the run's results depend on

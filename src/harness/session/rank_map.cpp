@@ -92,8 +92,9 @@ void place_ranks(std::optional<engine::Ranks>& ranks, const PipelineInput& input
   });
   const Json places = Json::parse(text);
   if (places.empty()) return;
-  const Rank mine{places[index(ranks->self())].get<std::int32_t>()};
-  ranks.emplace(engine::WatchdogOptions{settings.deadline}, 0, mine);
+  const int mine = places[index(ranks->self())].get<int>();
+  comm::Communicator placed = ranks->world().split(0, mine);
+  ranks.emplace(std::move(placed), engine::WatchdogOptions{settings.deadline});
 }
 
 void print_map(const engine::Ranks& ranks, const Scenario& scenario, bool as_json) {
