@@ -48,6 +48,7 @@ LISTED = (
     "bubbletea.placement",
     "bubbletea.wait",
     "bubbletea.gpus",
+    "bubbletea.on_gpu",
     "bubbletea.untouched",
     "centauri.fig1",
     "centauri.fig3",
