@@ -12,6 +12,8 @@ namespace {
 using planner::AdvisedLayout;
 using planner::LayoutProblem;
 
+/// Plans that use no idea whose bubbles are filled.
+constexpr std::size_t kFilledWithoutIdeas = 8;
 constexpr int kBytesOfWeight = 2;  // of layouts' plans: bf16, without a [model]
 
 std::string layout_words(const LayoutProblem& problem, const planner::Layout& layout) {
@@ -68,6 +70,35 @@ void add_intervals_to(const LayoutProblem& problem, std::vector<AdvisedLayout>& 
   for (std::size_t i = 0; i < plans.size(); ++i) layouts[i].layout = plans[i];
 }
 
+/// Of an open layout: prompts wait without end, each copy of a plan's ranks has its own.
+PrefillInput fill_layouts(const Options& options, const Scenario& scenario,
+                          planner::LayoutAdviceOptions& layouts) {
+  PrefillInput prompts = prompts_of(options, scenario);
+  if (!prompts.backlog)
+    fail(
+        "--objective value without --backlog: {} has no stages (a plan's GPUs compute prompts of "
+        "their own, so that each needs a queue). Write --backlog 512.",
+        options.files.front());
+  for (const ServedModel& served : scenario.served)
+    if (served.decode)
+      fail(
+          "--objective value: prefill.decode of {} names ranks that no layout has yet. Leave it "
+          "out, or add parallel.stages.",
+          options.files.front());
+  layouts.goal = planner::AdviceGoal::cost;
+  layouts.appended = prefill_text(scenario);
+  for (const std::string& each : options.overrides)
+    if (each.starts_with("prefill.")) layouts.overrides.push_back(each);
+  return prompts;
+}
+
+/// A plan's ranks stand for all of its GPUs.
+FilledPlace place_in(const AdvisedLayout& layout, double price) {
+  return {layout.scenario,
+          static_cast<double>(layout.layout.layout.gpus()) / layout.scenario.training_ranks(),
+          layout.layout.priced_gpus * price};
+}
+
 }  // namespace
 
 Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
@@ -87,29 +118,36 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   planner::LayoutAdviceOptions layouts;
   if (!options.advise.objective.empty())
     layouts.goal = choice<planner::AdviceGoal>("--objective", options.advise.objective);
+  std::optional<PrefillInput> prompts;
   if (layouts.goal == planner::AdviceGoal::value)
-    fail(
-        "--objective value: {} has no stages (prompts are placed into the bubbles of GPUs that "
-        "have theirs). Add parallel.stages, or write --objective cost.",
-        options.files.front());
+    prompts = fill_layouts(options, scenario, layouts);
   layouts.dollars_per_gpu_hour = set_prices(scenario, "", problem);
   layouts.longest_on = [&](std::int64_t gpus) {
     return longest_iteration(terms, tokens_of(problem), gpus);
   };
   layouts.searches = std::move(how);
+  layouts.searches.keeps_all = prompts.has_value();
   layouts.searches.methods = methods_of(options, scenario);
   if (layouts.searches.methods) layouts.searches.methods->bytes_of_weight = kBytesOfWeight;
   layouts.searches.longest = layouts.longest_on(1);
   planner::LayoutAdvice found = planner::advise_layouts(problem, space, layouts).or_throw();
   add_intervals_to(problem, found.layouts);
   Advised advised;
-  advised.advice = std::move(found.advice);
+  advised.advice = prompts ? filled_advice(
+                                 found.advice,
+                                 [&](const planner::AdvisedPlan& plan) {
+                                   return place_in(found.layouts[to_size(plan.scenario)],
+                                                   layouts.dollars_per_gpu_hour);
+                                 },
+                                 *prompts, kFilledWithoutIdeas)
+                           : std::move(found.advice);
   for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
     const AdvisedLayout& layout =
         found.layouts[static_cast<std::size_t>(advised.advice.plans[i].scenario)];
+    PlanFacts facts = facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options);
+    facts.set = layouts.overrides;
     advised.facts.push_back(
-        with_method(facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options),
-                    advised.advice.plans[i], layouts.searches.methods));
+        with_method(std::move(facts), advised.advice.plans[i], layouts.searches.methods));
     advised.scenarios.push_back(layout.text);
   }
   advised.header = report::record_header(
@@ -120,9 +158,9 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   advised.header["global_batch"] = problem.model.global_batch;
   advised.head = fmt::format("{} on {}: global batch {}", problem.model.model,
                              problem.machine->name, problem.model.global_batch);
-  advised.goal = layouts.goal;
+  advised.goal = prompts ? planner::AdviceGoal::value : layouts.goal;
   advised.methods = layouts.searches.methods;
-  advised.bound = found.bound;
+  if (!prompts) advised.bound = found.bound;
   advised.points = found.points;
   advised.pruned = found.pruned;
   return advised;

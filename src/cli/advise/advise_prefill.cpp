@@ -12,21 +12,20 @@ namespace {
 
 using planner::AdvisedPlan;
 using planner::Idea;
-using planner::Score;
 
-/// Plans of each set of ideas whose bubbles are filled, the fastest; of none all of them.
+/// Plans of each set of ideas whose bubbles are filled, the best without.
 constexpr std::size_t kFilled = 3;
 constexpr double kNanodollars = 1e9;
 
-/// The fastest first.
-std::vector<AdvisedPlan> by_time(std::vector<AdvisedPlan> plans) {
-  std::ranges::stable_sort(plans, {}, &AdvisedPlan::makespan);
+/// The best without prompts first.
+std::vector<AdvisedPlan> by_score(std::vector<AdvisedPlan> plans) {
+  std::ranges::stable_sort(plans, {}, &AdvisedPlan::score);
   return plans;
 }
 
 /// Nanodollars that the prompts of an iteration earn, and their tokens.
 struct Earned {
-  Score nanodollars = 0;
+  double nanodollars = 0;
   double tokens = 0;
 };
 
@@ -37,7 +36,7 @@ Earned earned_in(const AdvisedPlan& plan, const Scenario& scenario, const Prefil
   Earned earned;
   earned.tokens =
       static_cast<double>(filled.outcome.tokens_served) / static_cast<double>(iterations);
-  earned.nanodollars = std::llround(earned.tokens * *input.price / 1e6 * kNanodollars);
+  earned.nanodollars = earned.tokens * *input.price / 1e6 * kNanodollars;
   return earned;
 }
 
@@ -52,23 +51,51 @@ PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
   return input;
 }
 
-planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
-                              const PrefillInput& input) {
+FilledPlace place_of_stages(const Scenario& scenario) {
   const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
-  const double a_ns = scenario.training_ranks() * gpu_hour / 3600;  // nanodollars of all GPUs
+  return {scenario, 1, scenario.training_ranks() * gpu_hour};
+}
+
+std::string prefill_text(const Scenario& scenario) {
+  std::string text, held;
+  bool is_prefill = false;
+  for (std::size_t at = 0; at < scenario.text.size();) {
+    const std::size_t end = std::min(scenario.text.find('\n', at), scenario.text.size() - 1);
+    const std::string line = scenario.text.substr(at, end + 1 - at);
+    at = end + 1;
+    if (line.starts_with("#: ")) {  // files that the text holds
+      held += line;
+      continue;
+    }
+    if (line.starts_with('['))
+      is_prefill = line.starts_with("[prefill]") || line.starts_with("[[prefill]]") ||
+                   line.starts_with("[prefill.");
+    if (is_prefill) text += line;
+  }
+  if (text.empty())
+    fail("--objective value: {} has no [prefill] of its own lines. Write it as a table.",
+         scenario.name);
+  return "\n" + text + held;
+}
+
+planner::Advice filled_advice(const planner::Advice& advice,
+                              const std::function<FilledPlace(const AdvisedPlan&)>& place,
+                              const PrefillInput& input, std::size_t most) {
   planner::IdeaPool pool;
   for (const planner::UnusedIdea& each : advice.unused) pool.refuse(each.idea, each.reason);
   std::map<unsigned long, std::size_t> filled;
-  for (AdvisedPlan plan : by_time(advice.all)) {
-    plan.score = std::llround(a_ns * static_cast<double>(plan.makespan.count()));
+  for (AdvisedPlan plan : by_score(advice.all)) {
+    const FilledPlace where = place(plan);
+    plan.score = std::llround(where.dollars_per_hour / 3600 *  // nanodollars of a ns
+                              static_cast<double>(plan.makespan.count()));
     pool.add(plan);
     pool.note_evaluated();
     if (!plan.overlap.empty()) continue;  // bubbles are those of whole blocks
-    if (plan.ideas.any() && filled[plan.ideas.to_ulong()]++ >= kFilled) continue;
-    const Earned earned = earned_in(plan, scenario, input);
+    if (filled[plan.ideas.to_ulong()]++ >= (plan.ideas.any() ? kFilled : most)) continue;
+    const Earned earned = earned_in(plan, where.scenario, input);
     plan.ideas |= planner::only(Idea::prefill);
-    plan.score -= earned.nanodollars;
-    plan.prefill_tokens = earned.tokens;
+    plan.score -= std::llround(where.copies * earned.nanodollars);
+    plan.prefill_tokens = where.copies * earned.tokens;
     pool.add(std::move(plan));
   }
   planner::Advice found = pool.advice();

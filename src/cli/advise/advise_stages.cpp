@@ -1,3 +1,5 @@
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "base/index.hpp"
@@ -134,7 +136,10 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   Advised advised;
   advised.advice = planner::advise(scenario, how).or_throw();
   advised.goal = goal;
-  if (prompts) advised.advice = filled_advice(advised.advice, scenario, *prompts);
+  if (prompts)
+    advised.advice = filled_advice(
+        advised.advice, [&](const auto&) { return place_of_stages(scenario); }, *prompts,
+        std::numeric_limits<std::size_t>::max());
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
     advised.facts.push_back(with_method(facts, plan, how.methods));

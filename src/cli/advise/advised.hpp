@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,10 +53,24 @@ struct Advised {
 /// The scenario has its stages: at most placed.
 [[nodiscard]] Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
                                         const TrainingTerms& terms);
+/// Whose bubbles are filled: those of a plan's scenario, of which there are `copies` that compute
+/// prompts of their own.
+struct FilledPlace {
+  const Scenario& scenario;
+  double copies = 1;
+  double dollars_per_hour = 0;  ///< of all copies
+};
 /// --objective value: plans by what an iteration costs less what prompts earn in it, each with
-/// bubbles that are filled (--requests, --backlog, --prefill-price) and without.
-[[nodiscard]] planner::Advice filled_advice(const planner::Advice& advice, const Scenario& scenario,
-                                            const PrefillInput& input);
+/// bubbles that are filled (--requests, --backlog, --prefill-price) and without. `most`: plans
+/// without any idea that are filled, the best.
+[[nodiscard]] planner::Advice filled_advice(
+    const planner::Advice& advice,
+    const std::function<FilledPlace(const planner::AdvisedPlan&)>& place, const PrefillInput& input,
+    std::size_t most);
+/// Of GPUs without a price each costs kAssumedGpuHour.
+[[nodiscard]] FilledPlace place_of_stages(const Scenario& scenario);
+/// [prefill] of a scenario as TOML, its profile in it; what plans of layouts take over.
+[[nodiscard]] std::string prefill_text(const Scenario& scenario);
 /// The prompts that these options name. Throws Error where one is missing.
 [[nodiscard]] PrefillInput prompts_of(const Options& options, const Scenario& scenario);
 /// Those of --allow, --curves and --target; nothing: exact sums alone. Throws Error where one is

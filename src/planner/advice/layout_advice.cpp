@@ -81,6 +81,7 @@ public:
   [[nodiscard]] LayoutAdvice advice() {
     LayoutAdvice found;
     found.advice = pool_.advice();
+    if (options_.searches.keeps_all) found.advice.all = pool_.plans();
     if (bound_is_known_) found.bound = whole_bound(found.advice);
     found.points = points_;
     found.pruned = pruned_;
@@ -210,8 +211,8 @@ private:
     Tried tried;
     tried.layout.layout = plan;
     const std::string name = fmt::format("{} of {} GPUs", problem_.model.model, plan.layout.gpus());
-    tried.layout.text = representative_text(problem_, plan, name, cell);
-    tried.layout.scenario = scenario::parse_scenario(tried.layout.text, name);
+    tried.layout.text = representative_text(problem_, plan, name, cell) + options_.appended;
+    tried.layout.scenario = scenario::parse_scenario(tried.layout.text, name, options_.overrides);
     tried.base = base;
     tried_.push_back(std::move(tried));
   }

@@ -14,6 +14,9 @@ struct LayoutAdviceOptions {
   AdviceOptions searches;
   AdviceGoal goal = AdviceGoal::time;
   double dollars_per_gpu_hour = 5;  ///< of the dearest site
+  /// What every plan's scenario has beside its layout: TOML, and values of --set that are of it.
+  std::string appended{};
+  std::vector<std::string> overrides{};
   /// Iterations that take longer on so many GPUs are no plan; `searches.longest` holds for any.
   std::function<std::optional<Duration>(std::int64_t gpus)> longest_on{};
 };

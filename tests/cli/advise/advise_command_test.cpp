@@ -220,6 +220,65 @@ TEST_F(AdviseLayouts, AreFoundForASiteThatLeavesForADeadlineAndForMoney) {
   EXPECT_EQ(failing["iteration_ns"], fastest["iteration_ns"]);
 }
 
+/// A plan's scenario has the [prefill] of the file, its profile in it, so that `prefill` places the
+/// prompts again; its ranks stand for as many more GPUs, each copy with a queue of its own.
+TEST_F(AdviseLayouts, FillTheBubblesOfTheirPlans) {
+  const std::string file = dir_.write(
+      "served.toml", std::string{kUndivided} + "[prefill]\nmodel = \"llama3-8b\"\nprofile = \"" +
+                         testing::in_checkout("benchmarks/requests/llama3-8b-a100.csv") + "\"\n");
+  const std::vector<std::string> load{
+      "--requests", testing::in_checkout("benchmarks/requests/prompts.csv"),
+      "--backlog",  "16",
+      "--set",      "prefill.guard=\"2ms\""};
+  const auto advised = [&](const char* objective, const std::string& out) {
+    std::vector<std::string> options{"advise", file,           "--search-moves", "20",     "--json",
+                                     "--out",  dir_.path(out), "--objective",    objective};
+    if (std::string_view{objective} == "value") {
+      options.insert(options.end(), load.begin(), load.end());
+      options.insert(options.end(), {"--prefill-price", "1"});
+    }
+    const Outcome run = longhaul_run(options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json();
+  };
+  const auto json = advised("value", "value");
+  const auto gain = [](const nlohmann::json& answer) {
+    std::int64_t sum = answer["baseline_nanodollars"].get<std::int64_t>();
+    for (const auto& each : answer["waterfall"])
+      sum -= each["added_nanodollars"].get<std::int64_t>();
+    return sum;
+  };
+  EXPECT_LT(gain(json), gain(advised("cost", "cost"))) << "of the best plan, in nanodollars";
+  int filled = 0;
+  for (const auto& plan : json["plans"]) {
+    if (plan["prefill_tokens"].is_null()) continue;
+    ++filled;
+    std::vector<std::string> again{"prefill", plan["scenario"], "--json", "--schedule",
+                                   plan["schedule"]};
+    again.insert(again.end(), load.begin(), load.end());
+    const Outcome run = longhaul_run(again);
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto row = run.json()["schedules"][0];
+    const Outcome simulated =
+        longhaul_run({"simulate", plan["scenario"], "--json", "--schedule", plan["schedule"]});
+    const double copies = plan["gpus"].get<double>() / (simulated.json()["stages"].get<double>() *
+                                                        simulated.json()["replicas"].get<double>());
+    EXPECT_GE(copies, 1);
+    EXPECT_NEAR(plan["prefill_tokens"].get<double>(),
+                copies * row["tokens_served"].get<double>() / row["iterations"].get<double>(),
+                1e-6);
+    EXPECT_GT(row["tokens_served"], 0);
+  }
+  EXPECT_GT(filled, 0);
+
+  std::vector<std::string> open{"advise", file,    "--objective",     "value",
+                                load[0],  load[1], "--prefill-price", "1"};
+  EXPECT_THAT(longhaul_run(open).err, HasSubstr("without --backlog"));
+  open[1] = file_;
+  open.insert(open.end(), {"--backlog", "16"});
+  EXPECT_THAT(longhaul_run(open).err, HasSubstr("serves nothing (there is no [prefill])"));
+}
+
 TEST_F(AdviseLayouts, RefuseWhatTheyCannotDo) {
   const auto said = [&](std::vector<std::string> options) {
     const Outcome run = this->run(std::move(options));

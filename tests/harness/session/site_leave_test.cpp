@@ -19,6 +19,7 @@ constexpr std::optional<Rank> kNowhere = std::nullopt;
 Scenario placed(const std::string& name, const std::vector<std::string>& stages) {
   std::string text = fmt::format(
       "[scenario]\nname = \"{}\"\n[costs]\nforward = \"1ms\"\ndgrad = \"1ms\"\nwgrad = \"1ms\"\n"
+      "message = \"1MiB\"\n"
       "[parallel]\nstages = {}\nmicrobatches = 2\n",
       name, stages.size());
   std::vector<std::string> names;
@@ -31,21 +32,26 @@ Scenario placed(const std::string& name, const std::vector<std::string>& stages)
     text +=
         fmt::format("[[datacenter]]\nname = \"{}\"\nstages = [{}]\n", each, fmt::join(of, ", "));
   }
+  for (std::size_t i = 0; i < names.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      text += fmt::format(
+          "[[link]]\nbetween = [\"{}\", \"{}\"]\nlatency = \"1ms\"\nbandwidth = \"1Gbps\"\n",
+          names[i], names[j]);
   return scenario::parse_scenario(text, name);
 }
 
-const Scenario kWhole = placed("whole", {"west", "west", "middle", "east", "east", "middle"});
+Scenario whole() { return placed("whole", {"west", "west", "middle", "east", "east", "middle"}); }
 
 TEST(SiteLeaveTest, RanksStayInTheirDatacenterAndKeepTheirOrder) {
-  EXPECT_THAT(ranks_of_rest(kWhole, placed("rest", {"east", "west", "east"}), "middle"),
+  EXPECT_THAT(ranks_of_rest(whole(), placed("rest", {"east", "west", "east"}), "middle"),
               ElementsAre(Rank{1}, kNowhere, kNowhere, Rank{0}, Rank{2}, kNowhere));
-  EXPECT_THAT(ranks_of_rest(kWhole, placed("rest", {"middle", "west", "west"}), "east"),
+  EXPECT_THAT(ranks_of_rest(whole(), placed("rest", {"middle", "west", "west"}), "east"),
               ElementsAre(Rank{1}, Rank{2}, Rank{0}, kNowhere, kNowhere, kNowhere));
 }
 
 TEST(SiteLeaveTest, ARestThatDoesNotFitIsRefused) {
   const auto places = [](const std::vector<std::string>& rest, const std::string& site) {
-    return [=] { (void)ranks_of_rest(kWhole, placed("rest", rest), site); };
+    return [=] { (void)ranks_of_rest(whole(), placed("rest", rest), site); };
   };
   EXPECT_THAT(places({"west"}, "south"),
               ThrowsMessage<Error>(HasSubstr("has no datacenter south (west, middle, east)")));
