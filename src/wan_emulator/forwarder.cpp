@@ -93,12 +93,11 @@ void Forwarder::run() {
   realtime_ = ::pthread_setschedparam(::pthread_self(), SCHED_FIFO, &priority) == 0;
   try {
     while (!stop_) {
-      const Duration time = wall_time();
       std::optional<Duration> next;
       bool moved = false;
       {
         const std::lock_guard lock{guard_};
-        moved = take_in(time);
+        moved = take_in();
         moved = put_out(wall_time()) || moved;
         next = model_.next_event();
         report_.busy = clock_now(CLOCK_THREAD_CPUTIME_ID);
@@ -124,7 +123,7 @@ void Forwarder::recycle(Frame frame) {
   spare_.push_back(std::move(frame));
 }
 
-bool Forwarder::take_in(Duration time) {
+bool Forwarder::take_in() {
   bool moved = false;
   for (std::size_t from = 0; from < devices_.size(); ++from) {
     for (int i = 0; i < kBatch; ++i) {
@@ -143,7 +142,8 @@ bool Forwarder::take_in(Duration time) {
         Frame copy = Frame::copy_of(frame.bytes());
         recycle(std::exchange(frame, std::move(copy)));
       }
-      model_.offer(time, static_cast<int>(from), route.site, Bytes{route.wire_bytes},
+      // Not before it was read: a time from before the loop may be older than the packet.
+      model_.offer(wall_time(), static_cast<int>(from), route.site, Bytes{route.wire_bytes},
                    std::move(frame));
     }
   }

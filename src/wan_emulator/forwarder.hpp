@@ -57,7 +57,7 @@ public:
 
 private:
   void run();
-  bool take_in(Duration now);
+  bool take_in();
   bool put_out(Duration now);
   void wait(std::optional<Duration> next, Duration now) const;
   [[nodiscard]] Frame empty_frame();

@@ -70,6 +70,19 @@ void add_intervals_to(const LayoutProblem& problem, std::vector<AdvisedLayout>& 
   for (std::size_t i = 0; i < plans.size(); ++i) layouts[i].layout = plans[i];
 }
 
+/// What was asked, in JSON and in words.
+void put_header(Advised& advised, const Options& options, const Scenario& scenario,
+                const LayoutProblem& problem) {
+  advised.header = report::record_header(
+      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
+  advised.header["scenario"] = scenario.name;
+  advised.header["model"] = problem.model.model;
+  advised.header["machine"] = problem.machine->name;
+  advised.header["global_batch"] = problem.model.global_batch;
+  advised.head = fmt::format("{} on {}: global batch {}", problem.model.model,
+                             problem.machine->name, problem.model.global_batch);
+}
+
 /// Of an open layout: prompts wait without end, each copy of a plan's ranks has its own.
 PrefillInput fill_layouts(const Options& options, const Scenario& scenario,
                           planner::LayoutAdviceOptions& layouts) {
@@ -150,14 +163,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
         with_method(std::move(facts), advised.advice.plans[i], layouts.searches.methods));
     advised.scenarios.push_back(layout.text);
   }
-  advised.header = report::record_header(
-      {.numbers = "simulated", .creator = "longhaul", .command_line = options.command_line});
-  advised.header["scenario"] = scenario.name;
-  advised.header["model"] = problem.model.model;
-  advised.header["machine"] = problem.machine->name;
-  advised.header["global_batch"] = problem.model.global_batch;
-  advised.head = fmt::format("{} on {}: global batch {}", problem.model.model,
-                             problem.machine->name, problem.model.global_batch);
+  put_header(advised, options, scenario, problem);
   advised.goal = prompts ? planner::AdviceGoal::value : layouts.goal;
   advised.methods = layouts.searches.methods;
   if (!prompts) advised.bound = found.bound;
