@@ -284,10 +284,9 @@ private:
     curve_.lost_relative = lost_share(ranks_, rank_, whole_);
     curve_.fresh_share = fresh_share_of(curve_);
     const bool computes = settings_.compute == TrainCompute::real;
-    const bool replays = settings_.replay && request_.method->has_replay();
-    curve_.has_no_replay = computes && settings_.replay && !replays;
     if (computes) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
-    if (computes && replays) curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
+    if (computes && settings_.replay)
+      curve_.replay = replay_curve(ranks_, rank_, request_, whole_, curve_);
     if (!ranks_.is_first()) return;
     curve_.period = curve_.mean_period();
     if (settings_.engine.emulation == engine::Emulation::on) {

@@ -53,7 +53,6 @@ struct TrainCurve {
   std::int64_t ops = 0, overran = 0;  ///< that the plan gives a time, and those that took longer
   std::optional<double> lost_relative;
   std::optional<ReplayResult> replay;
-  bool has_no_replay = false;  ///< it was asked for, but the replay does not know the method
   /// Of what is not replayed: do all replicas end with the same weights, bit for bit?
   std::optional<bool> replicas_equal;
   engine::Checks checks;

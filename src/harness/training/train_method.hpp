@@ -25,8 +25,6 @@ struct TrainMethod {
   [[nodiscard]] bool keeps_checkpoints() const {
     return rival ? training::keeps_checkpoints(rival->rival) : !chooses_for_parts;
   }
-  /// Does the second implementation know it (training/replay/)?
-  [[nodiscard]] bool has_replay() const { return !activations; }  // it has no stages
   /// Can links change a bit of what is learned? Not where every F waits for the update before it,
   /// and no one adapts to them.
   [[nodiscard]] bool depends_on_links() const {

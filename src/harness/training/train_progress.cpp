@@ -102,7 +102,6 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
     json["replay"] = {curve.replay->equal, curve.replay->losses_equal,
                       curve.replay->largest_difference};
   json["longer_at_first"] = counts_of(curve.longer_at_first);
-  json["no_replay"] = curve.has_no_replay;
   if (curve.replicas_equal) json["replicas_equal"] = *curve.replicas_equal;
   json["points"] = nlohmann::ordered_json::array();
   for (const TrainPoint& point : curve.points)
@@ -158,7 +157,6 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
                                 number_of(json["replay"][2])};
   for (const auto ns : json.at("longer_at_first").get<std::vector<std::int64_t>>())
     curve.longer_at_first.emplace_back(ns);
-  take("no_replay", curve.has_no_replay);
   if (json.contains("replicas_equal")) curve.replicas_equal = json["replicas_equal"].get<bool>();
   const nlohmann::ordered_json& points = json.at("points");
   for (const auto& point : points)

@@ -59,7 +59,8 @@ ordered_json rival_json(const training::RivalSettings& rival) {
           {"fragments", rival.fragments},
           {"overlap", rival.overlap},
           {"mixing", rival.mixing},
-          {"bits", rival.bits}};
+          {"bits", rival.bits},
+          {"feedback", rival.feedback}};
 }
 
 bool is_faithful(const TrainCurve& curve) {
@@ -124,7 +125,6 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["versions"] = curve.versions;
   json["mass"] = {{"lost_relative", or_nothing(curve.lost_relative)}};
   json["replay"] = ordered_json{};
-  json["has_no_replay"] = curve.has_no_replay;
   json["replicas_equal"] = or_nothing(curve.replicas_equal);
   if (curve.replay)
     json["replay"] = {{"equal", curve.replay->equal},
@@ -309,8 +309,7 @@ std::string train_text(const ordered_json& record) {
                    to_text(Bytes{curve["wan"]["payload_bytes"].get<std::int64_t>() /
                                  std::max<std::int64_t>(1, std::ssize(curve["losses"]))}),
                    lost.is_null() ? "-" : fmt::format("{:.1e}", lost.get<double>()),
-                   replay.is_null() ? (curve["has_no_replay"].get<bool>() ? "none" : "-")
-                                    : (replay["equal"].get<bool>() ? "equal" : "differs")});
+                   replay.is_null() ? "-" : (replay["equal"].get<bool>() ? "equal" : "differs")});
   }
   std::string text =
       fmt::format("{}: {} on {}{}\n\n{}", record["scenario"].get<std::string>(),
@@ -319,10 +318,6 @@ std::string train_text(const ordered_json& record) {
                       ? std::string{}
                       : " (stands for " + record["stands_for"].get<std::string>() + ")",
                   table.text());
-  for (const ordered_json& curve : curves)
-    if (curve["has_no_replay"].get<bool>())
-      text += fmt::format("{}: not replayed (the replay does not know this method)\n",
-                          curve["method"].get<std::string>());
   for (const ordered_json& curve : curves) {
     const double ops = curve["pace"]["ops"].get<double>();
     const double longer = curve["pace"]["longer"].get<double>();

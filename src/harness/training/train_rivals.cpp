@@ -30,8 +30,8 @@ std::vector<std::string> keys_of(Rival rival) {
     case Rival::diloco:
       return {"steps", "outer", "momentum", "inner", "exchange", "staleness", "serve"};
     case Rival::streaming_diloco:
-      return {"steps",    "fragments", "overlap",  "mixing",    "bits", "outer",
-              "momentum", "inner",     "exchange", "staleness", "serve"};
+      return {"steps", "fragments", "overlap", "mixing",   "bits",      "feedback",
+              "outer", "momentum",  "inner",   "exchange", "staleness", "serve"};
     case Rival::sparseloco:
       return {"steps", "keep", "decay", "outer", "inner", "exchange", "staleness", "serve"};
   }
@@ -80,6 +80,9 @@ void check_numbers(const TrainMethod& method) {
     training::check_rank(rival.rank, nn::parameter_places(shape, {0, shape.layers}).places);
   }
   if (rival.rival != Rival::streaming_diloco) return;
+  if (rival.feedback && rival.bits != training::kFourBits)
+    fail("--methods {}: feedback of {} bits (nothing is rounded). Leave feedback out.", method.name,
+         rival.bits);
   const int between = rival.local_steps / rival.fragments;
   if (rival.local_steps % rival.fragments != 0)
     fail(
@@ -136,8 +139,12 @@ bool set_rival_key(TrainMethod& method, const std::string& key, const std::strin
   if (std::ranges::find(keys, key) == keys.end())
     fail("{} is no key of this method{}{}. Leave it out.", what, keys.empty() ? "" : ", which has ",
          fmt::join(keys, ", "));
-  if (!is_of_rivals) return false;
   training::RivalSettings& rival = *method.rival;
+  if (key == "feedback") {  // sparse methods have it, too
+    rival.feedback = whole_number(what.c_str(), value, 0, 1) == 1;
+    return true;
+  }
+  if (!is_of_rivals) return false;
   if (set_number(rival, key, value, what.c_str())) return true;
   if (key == "warmup" || key == "ramp")
     rival.warm_up = whole_number(what.c_str(), value, 1, kMostSteps);

@@ -16,8 +16,8 @@ void make_rival_method(TrainMethod& method, training::Rival rival);
 [[nodiscard]] std::vector<std::string> number_keys(const TrainMethod& method);
 
 /// Sets a key that only rivals have; false where it is none of them: warmup, ramp, steps, outer,
-/// momentum, decay, inner, rank, fragments, overlap, mixing, bits. Throws Error where the rival
-/// does not have the key, whatever key it is.
+/// momentum, decay, inner, rank, fragments, overlap, mixing, bits; feedback of 4 bits. Throws Error
+/// where the rival does not have the key, whatever key it is.
 [[nodiscard]] bool set_rival_key(TrainMethod& method, const std::string& key,
                                  const std::string& value);
 

@@ -33,9 +33,9 @@ public:
   std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
     compress::require_finite(gradient);
     if (place_.accounts) add_up(seen_, gradient);
-    return settings_.bits == kFourBits
-               ? compress::encode_four_bits(gradient)
-               : compress::encode_dense(gradient, compress::DenseFormat::f32);
+    if (settings_.bits != kFourBits)
+      return compress::encode_dense(gradient, compress::DenseFormat::f32);
+    return settings_.feedback ? rounded_set(gradient) : compress::encode_four_bits(gradient);
   }
   std::vector<std::byte> site_set(int /*iteration*/, std::span<const SetPayload> sets) override {
     if (!sends_all(settings_.rival))
@@ -62,29 +62,43 @@ public:
   /// The anchor is the weights.
   void save(StateWriter& to) const override {
     to.put_all<float>(outer_ ? outer_->momenta() : loaded_momenta_);
+    to.put_all<float>(residual_);
     to.put_all<double>(seen_);
     to.put_all<double>(merged_);
   }
   void load(StateReader& from) override {
     loaded_momenta_ = from.take_all<float>();
+    residual_ = from.take_all<float>();
     seen_ = from.take_all<double>();
     merged_ = from.take_all<double>();
   }
   std::size_t largest_set() const override {
     return compress::kPayloadHeader + 4 * static_cast<std::size_t>(place_.numbers);
   }
-  std::span<const float> residual() const override { return {}; }
-  /// Four bits lose their rounding.
+  std::span<const float> residual() const override { return residual_; }
+  /// Four bits lose their rounding, unless it is fed back.
   std::span<const double> gradients_seen() const override {
-    return settings_.bits == kFourBits ? std::span<const double>{} : seen_;
+    const bool forgets = settings_.bits == kFourBits && !settings_.feedback;
+    return forgets ? std::span<const double>{} : seen_;
   }
   std::span<const double> sums_seen() const override { return merged_; }
 
 private:
+  /// Four bits of all that waits; what they do not say waits on.
+  std::vector<std::byte> rounded_set(std::span<const float> gradient) {
+    residual_.resize(gradient.size());
+    for (std::size_t i = 0; i < gradient.size(); ++i) residual_[i] += gradient[i];
+    std::vector<float> rounded = residual_;
+    compress::round_to_int4(rounded);
+    std::vector<std::byte> set = compress::encode_four_bits(residual_);
+    for (std::size_t i = 0; i < rounded.size(); ++i) residual_[i] -= rounded[i];
+    return set;
+  }
+
   RivalSettings settings_;
   PartPlace place_;
   std::optional<compress::OuterSteps> outer_;  ///< from the first step on, which has the weights
-  std::vector<float> mean_, loaded_momenta_;
+  std::vector<float> mean_, loaded_momenta_, residual_;
   std::vector<double> seen_, merged_;
 };
 

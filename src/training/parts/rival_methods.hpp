@@ -57,6 +57,7 @@ struct RivalSettings {
   int overlap = 0;      ///< tau: local steps between a fragment's exchange and its update
   float mixing = 0.5F;  ///< where tau is above 0: share of a replica's own weights after an update
   int bits = kAllBits;  ///< of a number of its outer gradients: 32 or 4
+  bool feedback = false;  ///< of 4 bits: what rounding leaves joins the next outer gradient
 };
 
 /// As the authors define it. Gradients are divided by the tokens of all replicas

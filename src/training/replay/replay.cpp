@@ -13,6 +13,7 @@
 #include "training/replay/replay_exchange.hpp"
 #include "training/replay/replay_local.hpp"
 #include "training/replay/replay_low_rank.hpp"
+#include "training/replay/replay_model.hpp"
 
 namespace longhaul::training {
 namespace {
@@ -46,6 +47,9 @@ void check_replay(const ReplayInput& input) {
   if (!input.methods.empty() && input.methods.size() != input.parts.size())
     fail("{} methods of {} parts. Give as many.", input.methods.size(), input.parts.size());
   if (!input.local) return;
+  if (!input.cuts.after.empty())
+    fail("local steps of {} stages (they are of replicas of one). Leave one of both out.",
+         input.cuts.after.size() + 1);
   const ReplayLocalSteps& local = *input.local;
   if (local.fragments < 1 || input.microbatches % local.fragments != 0 || local.overlap < 0 ||
       local.overlap >= input.microbatches / local.fragments)
@@ -94,21 +98,20 @@ public:
 private:
   [[nodiscard]] int replicas() const { return static_cast<int>(models_.size()); }
   [[nodiscard]] float gradients_of(int iteration, ReplicaId replica, std::span<float> gradients);
-  void set_weights(nn::Chunk& model, int iteration, ReplicaId replica);
+  void set_weights(ReplayModel& model, int iteration, ReplicaId replica);
   [[nodiscard]] const std::vector<float>& weights_after(int update, int iteration) const;
   void update(int iteration, int part, std::span<float> weights);
   [[nodiscard]] std::vector<std::vector<float>> residuals() const;
   void add_low_rank(const ReplayPart& part);
   void change_to(int iteration);
 
-  nn::TensorOps& math_;
   const ReplayInput& input_;
   nn::DeviceMemory memory_;
-  std::vector<std::unique_ptr<nn::Chunk>> models_;  ///< of each replica
-  std::vector<std::vector<float>> gradients_;       ///< [replica][number], of this iteration
-  std::deque<std::vector<float>> versions_;         ///< weights after the last updates; newest last
-  std::vector<ReplayExchange> exchanges_;           ///< of each part, or
-  std::vector<ReplayLowRank> low_rank_;             ///< where the input has a rank, or
+  std::vector<std::unique_ptr<ReplayModel>> models_;  ///< of each replica
+  std::vector<std::vector<float>> gradients_;         ///< [replica][number], of this iteration
+  std::deque<std::vector<float>> versions_;  ///< weights after the last updates; newest last
+  std::vector<ReplayExchange> exchanges_;    ///< of each part, or
+  std::vector<ReplayLowRank> low_rank_;      ///< where the input has a rank, or
   std::vector<std::unique_ptr<ReplayRivalPart>> rivals_;  ///< where it has a rival
   std::vector<ReplayStepper> steppers_;                   ///< of each part
   ReplayMass mass_;
@@ -116,8 +119,7 @@ private:
 };
 
 ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
-    : math_{math},
-      input_{input},
+    : input_{input},
       memory_{math, 0},
       held_{std::max(kVersionsHeld, 2 * to_size(input.staleness) + 3)} {
   const double sequences = std::accumulate(input.batches.begin(), input.batches.end(), 0.0);
@@ -126,15 +128,14 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
   for (const int batch : input.batches) {
     nn::ModelShape shape = input.shape;
     shape.batch = batch;
-    models_.push_back(std::make_unique<nn::Chunk>(
-        math, memory_, shape, nn::LayerRange{0, shape.layers}, nn::Recompute::off, input.seed));
+    models_.push_back(std::make_unique<ReplayModel>(math, memory_, shape, input.cuts, input.seed));
     models_.back()->set_loss_scale(static_cast<float>(1.0 / tokens));
   }
-  const nn::ArrayView first = models_.front()->all_masters();
-  check_parts(input.parts, first.count);
-  math.copy_out(first, versions_.emplace_back(first.count));
-  gradients_.assign(models_.size(), std::vector<float>(first.count));
-  mass_ = {std::vector<double>(first.count), std::vector<double>(first.count)};
+  const std::size_t count = models_.front()->numbers();
+  check_parts(input.parts, count);
+  models_.front()->copy_weights(versions_.emplace_back(count));
+  gradients_.assign(models_.size(), std::vector<float>(count));
+  mass_ = {std::vector<double>(count), std::vector<double>(count)};
   for (const ReplayPart& part : input.parts) {
     if (input.rank > 0) add_low_rank(part);
     if (input.rival)
@@ -199,17 +200,12 @@ void ReplayRun::change_to(int iteration) {
 
 /// The loss of a replica, and its gradients: microbatch by microbatch, F and then B.
 float ReplayRun::gradients_of(int iteration, ReplicaId replica, std::span<float> gradients) {
-  nn::Chunk& model = *models_[index(replica)];
+  ReplayModel& model = *models_[index(replica)];
   set_weights(model, iteration, replica);
   model.begin_iteration();
-  for (MicrobatchId microbatch{}; microbatch < input_.microbatches; ++microbatch) {
-    const nn::MicrobatchText text = input_.text(iteration, replica, microbatch);
-    model.set_tokens(microbatch, text.tokens);
-    model.set_targets(microbatch, text.targets);
-    static_cast<void>(model.forward(microbatch, {}, {}));
-    static_cast<void>(model.backward(microbatch, {}, {}));
-  }
-  math_.copy_out(model.all_gradients(), gradients);
+  for (MicrobatchId microbatch{}; microbatch < input_.microbatches; ++microbatch)
+    model.run(microbatch, input_.text(iteration, replica, microbatch));
+  model.copy_gradients(gradients);
   for (std::size_t i = 0; i < gradients.size(); ++i)
     if (!std::isfinite(gradients[i]))
       fail(
@@ -219,7 +215,7 @@ float ReplayRun::gradients_of(int iteration, ReplicaId replica, std::span<float>
   return model.loss();
 }
 
-void ReplayRun::set_weights(nn::Chunk& model, int iteration, ReplicaId replica) {
+void ReplayRun::set_weights(ReplayModel& model, int iteration, ReplicaId replica) {
   std::vector<float> weights(versions_.back().size());
   for (std::size_t i = 0; i < input_.parts.size(); ++i) {
     const ReplayPart& part = input_.parts[i];
@@ -228,9 +224,7 @@ void ReplayRun::set_weights(nn::Chunk& model, int iteration, ReplicaId replica) 
     const std::span<const float> from = weights_after(update, iteration);
     std::ranges::copy(from.subspan(part.first, part.count), weights.data() + part.first);
   }
-  math_.copy_in(weights, model.all_masters());
-  if (model.all_masters().data != model.all_weights().data)
-    math_.copy(model.all_masters(), model.all_weights());
+  model.set_weights(weights);
 }
 
 /// Update `iteration` - 1 is the last that was made.

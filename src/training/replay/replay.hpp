@@ -11,6 +11,7 @@
 #include "nn/layers/text.hpp"
 #include "nn/tensor_ops.hpp"
 #include "scenario/training.hpp"
+#include "training/replay/replay_model.hpp"
 #include "training/replay/replay_rivals.hpp"
 #include "training/replay/replay_set.hpp"
 #include "training/replay/replay_step.hpp"
@@ -34,6 +35,7 @@ struct ReplayLocalSteps {
   /// each; what waits decays at each exchange. 0: all are sent.
   double keep = 0;
   float decay = 1;
+  bool feedback = false;  ///< what rounding to 4 bits leaves joins the next outer gradient
 };
 
 /// From an iteration on, batches and the share that is kept are others.
@@ -53,6 +55,7 @@ struct ReplayInput {
   std::vector<int> site_of_replica;  ///< 0, 1, ..
   nn::TextSource text;               ///< of as many sequences as the replica's microbatch has
   std::vector<ReplayPart> parts;     ///< in the order of the model; they cover all numbers
+  ReplayCuts cuts{};                 ///< where what stages send each other is rounded
   GradientCompression compress;
   std::vector<CompressMethod> methods{};  ///< of each part; empty: that of `compress`
   int rank = 0;                        ///< of PowerSGD; 0: `compress` says how parts are exchanged
@@ -87,7 +90,7 @@ struct Replayed {
 };
 
 /// Computes a run again, on one rank and by plain code of its own: nothing of compress/ is used.
-/// Each replica is one chunk of all layers, with its own batch, on `math`. Throws Error where the
+/// Each replica has all layers, with its own batch, on `math`. Throws Error where the
 /// input is none of a run, a version is not held, or a gradient is not finite.
 ///
 ///     const auto math = nn::make_cpu_math();

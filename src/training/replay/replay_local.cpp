@@ -35,19 +35,18 @@ void round_to_fifteen(std::span<float> numbers) {
 }
 
 ReplayLocal::ReplayLocal(nn::TensorOps& math, const ReplayInput& input)
-    : math_{math}, input_{input}, local_{*input.local}, memory_{math, 0} {
+    : input_{input}, local_{*input.local}, memory_{math, 0} {
   const double sequences =
       std::accumulate(input.batches.begin(), input.batches.end(), 0.0) * input.microbatches;
   const double targets = input.targets > 0 ? input.targets : input.shape.sequence * sequences;
   for (const int batch : input.batches) {
     nn::ModelShape shape = input.shape;
     shape.batch = batch;
-    auto model = std::make_unique<nn::Chunk>(math, memory_, shape, nn::LayerRange{0, shape.layers},
-                                             nn::Recompute::off, input.seed);
+    auto model = std::make_unique<ReplayModel>(math, memory_, shape, input.cuts, input.seed);
     const double own = targets / sequences * batch;
     model->set_loss_scale(static_cast<float>(1 / own));
-    std::vector<float> weights(model->all_masters().count);
-    math.copy_out(model->all_masters(), weights);
+    std::vector<float> weights(model->numbers());
+    model->copy_weights(weights);
     global_ = weights;
     const ReplayStepper stepper{input.step, weights.size()};
     const auto weight = static_cast<float>(static_cast<double>(batch) * input.microbatches *
@@ -57,6 +56,8 @@ ReplayLocal::ReplayLocal(nn::TensorOps& math, const ReplayInput& input)
   momenta_.resize(global_.size());
   if (input.compress.exchange == SetExchange::sites && replicas_.size() > 1)
     sites_ = input.site_of_replica;
+  if (local_.feedback)
+    for (Alone& replica : replicas_) replica.waiting.resize(global_.size());
   if (local_.keep == 0) return;
   GradientCompression largest;
   largest.method = CompressMethod::topk;
@@ -87,24 +88,18 @@ Replayed ReplayLocal::run() {
   }
   found.weights = global_;
   for (const Alone& replica : replicas_)
-    found.residuals.push_back(local_.keep > 0 ? replica.waiting
-                                              : std::vector<float>(global_.size()));
+    found.residuals.push_back(replica.waiting.empty() ? std::vector<float>(global_.size())
+                                                      : replica.waiting);
   return found;
 }
 
 void ReplayLocal::step(Alone& replica, ReplicaId id, int iteration, MicrobatchId microbatch) {
-  nn::Chunk& model = *replica.model;
-  math_.copy_in(replica.weights, model.all_masters());
-  if (model.all_masters().data != model.all_weights().data)
-    math_.copy(model.all_masters(), model.all_weights());
-  math_.zero(model.all_gradients());
-  const nn::MicrobatchText text = input_.text(iteration, id, microbatch);
-  model.set_tokens(microbatch, text.tokens);
-  model.set_targets(microbatch, text.targets);
-  static_cast<void>(model.forward(microbatch, {}, {}));
-  static_cast<void>(model.backward(microbatch, {}, {}));
+  ReplayModel& model = *replica.model;
+  model.set_weights(replica.weights);
+  model.zero_gradients();
+  model.run(microbatch, input_.text(iteration, id, microbatch));
   ReplaySet gradient{replica.weights.size()};
-  math_.copy_out(model.all_gradients(), gradient.numbers);
+  model.copy_gradients(gradient.numbers);
   std::ranges::fill(gradient.has, std::uint8_t{1});
   for (const float number : gradient.numbers)
     if (!std::isfinite(number))
@@ -138,9 +133,14 @@ void ReplayLocal::exchange(std::size_t number) {
   if (local_.keep > 0) return exchange_largest(number);
   const ReplayPart& part = input_.parts[number];
   std::vector<std::vector<float>> sent;
-  for (const Alone& replica : replicas_) {
-    sent.push_back(outer_gradient(replica, part));
-    if (local_.rounds) round_to_fifteen(sent.back());
+  for (Alone& replica : replicas_) {
+    std::vector<float>& own = sent.emplace_back(outer_gradient(replica, part));
+    for (std::size_t i = 0; local_.feedback && i < own.size(); ++i)
+      own[i] = replica.waiting[part.first + i] + own[i];
+    const std::vector<float> exact = own;
+    if (local_.rounds) round_to_fifteen(own);
+    for (std::size_t i = 0; local_.feedback && i < own.size(); ++i)
+      replica.waiting[part.first + i] = exact[i] - own[i];
   }
   const std::vector<float> sum = replayed_sum(sent, sites_);
   for (std::size_t i = 0; i < part.count; ++i) {

@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
-#include "nn/layers/chunk.hpp"
 #include "training/replay/replay.hpp"
 #include "training/replay/replay_choice.hpp"
+#include "training/replay/replay_model.hpp"
 #include "training/replay/replay_step.hpp"
 
 namespace longhaul::training {
@@ -26,13 +26,13 @@ public:
 private:
   /// Of one replica; its weights are those before its next step.
   struct Alone {
-    std::unique_ptr<nn::Chunk> model;
+    std::unique_ptr<ReplayModel> model;
     ReplayStepper stepper;
     std::vector<float> weights;
     double loss_share;                      ///< of its microbatch's predictions in an iteration's
     float weight = 1;                       ///< of its outer gradients: its batch over the mean one
     std::vector<ReplayChooser> choosers{};  ///< of each part, where not all numbers are sent
-    std::vector<float> waiting{};
+    std::vector<float> waiting{};           ///< where not all is sent, or rounding is fed back
   };
   void step(Alone& replica, ReplicaId id, int iteration, MicrobatchId microbatch);
   /// The fragment that is exchanged after that many steps; -1: none.
@@ -45,7 +45,6 @@ private:
   void mix(std::size_t part);
   void for_parts_of(int fragment, void (ReplayLocal::*work)(std::size_t part));
 
-  nn::TensorOps& math_;
   const ReplayInput& input_;
   const ReplayLocalSteps& local_;
   nn::DeviceMemory memory_;

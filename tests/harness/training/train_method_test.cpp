@@ -50,7 +50,6 @@ TEST(TrainMethods, SendActivationsAsTheyAreTold) {
   const TrainMethod method = train_method("int8:activations=int8", scenario, {});
   EXPECT_EQ(method.activations, compress::ValueFormat::int8);
   EXPECT_EQ(method.scenario.costs.message[1].count(), 64 * 64 * 2 + 4 * 64);  // a scale of 128
-  EXPECT_FALSE(method.has_replay());
   EXPECT_FALSE(train_method("none", scenario, {}).activations);
   EXPECT_THAT(refusal("none:activations=int8"), HasSubstr("activations = int8"));
   EXPECT_THAT(refusal("none:activations=int4"), HasSubstr("int4"));
@@ -135,7 +134,7 @@ TEST(TrainMethods, TakeSeveralNumbers) {
   EXPECT_FLOAT_EQ(streaming.rival->mixing, 0.5F);
   EXPECT_FLOAT_EQ(streaming.rival->momentum, 0.9F);
   EXPECT_EQ(streaming.optimizer.rule, compress::OptimizerRule::adamw);
-  EXPECT_TRUE(streaming.keeps_checkpoints() && streaming.has_replay());
+  EXPECT_TRUE(streaming.keeps_checkpoints());
   const auto all = train_methods("none,streaming-diloco:8,2,3:bits=32,powersgd:2",
                                  scenario_with(SetExchange::ring), {});
   ASSERT_EQ(all.size(), 3U);
@@ -143,12 +142,16 @@ TEST(TrainMethods, TakeSeveralNumbers) {
   EXPECT_EQ(all[1].rival->bits, training::kAllBits);
   EXPECT_EQ(all[2].rival->rank, 2);
   EXPECT_EQ(all[2].scenario.train.compress.exchange, SetExchange::sites);
-  EXPECT_TRUE(all[2].keeps_checkpoints() && all[2].has_replay());
-  EXPECT_TRUE(method_of("dgc").has_replay());
+  EXPECT_TRUE(all[2].keeps_checkpoints());
   EXPECT_THAT(refusal("streaming-diloco:8,2,3,4"), HasSubstr("has 4 numbers"));
   EXPECT_THAT(refusal("streaming-diloco:8,3,0"), HasSubstr("8 steps and 3 fragments"));
   EXPECT_THAT(refusal("streaming-diloco:8,2,4"), HasSubstr("Give fewer than 4"));
   EXPECT_THAT(refusal("streaming-diloco:8,2:bits=5"), HasSubstr("Write 4 or 32"));
+  EXPECT_FALSE(streaming.rival->feedback) << "its authors have none";
+  EXPECT_TRUE(method_of("streaming-diloco:8,2:feedback=1").rival->feedback);
+  EXPECT_THAT(refusal("streaming-diloco:8,2:bits=32:feedback=1"), HasSubstr("nothing is rounded"));
+  EXPECT_THAT(refusal("streaming-diloco:8,2:feedback=2"), HasSubstr("from 0 to 1"));
+  EXPECT_THAT(refusal("diloco:8:feedback=1"), HasSubstr("no key of this method"));
   EXPECT_THAT(refusal("streaming-diloco:8,2:mixing=2"), HasSubstr("from 0 to 1"));
   EXPECT_THAT(refusal("powersgd"), HasSubstr("powersgd:2"));
   EXPECT_THAT(refusal("powersgd:0"), HasSubstr("whole number from 1"));

@@ -1,5 +1,6 @@
 #include "training/parts/local_methods.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@ namespace longhaul::training {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::FloatNear;
 using ::testing::Pointwise;
 
@@ -80,6 +82,30 @@ TEST(LocalMethods, StreamingDiLoCoSendsFourBits) {
     EXPECT_EQ(replicas.weights[0][i], before[i] - (outer[0][i] + outer[1][i]) / 2) << i;
 }
 
+/// Fragments of 4 bits with feedback: what was sent and what waits are all outer gradients. Where
+/// 128 numbers of one fragment do not arrive, both replicas' account says so.
+TEST(LocalMethods, StreamingDiLoCoLosesNothingThatIsFedBack) {
+  constexpr std::size_t kCount = 300;
+  RivalSettings settings{.rival = Rival::streaming_diloco};
+  settings.bits = kFourBits;
+  const auto lost = [&](bool drops) {
+    Replicas replicas{rival(settings), 2, kCount};
+    if (drops)
+      replicas.on_the_way = [](int iteration, std::size_t replica, std::vector<std::byte>& set) {
+        if (iteration != 2 || replica != 1) return;
+        std::vector<float> numbers = compress::decode_four_bits(set, {.source = "a member"});
+        std::fill_n(numbers.begin() + compress::kInt4Group, compress::kInt4Group, 0.0F);
+        set = compress::encode_four_bits(numbers);
+      };
+    for (int i = 0; i < 6; ++i) replicas.play(i, gradients_of(2, i, kCount));
+    return replicas.first().gradients_seen().empty() ? -1 : replicas.lost();
+  };
+  EXPECT_EQ(lost(false), -1) << "without feedback rounding is lost by design";
+  settings.feedback = true;
+  EXPECT_LT(lost(false), 1e-6);
+  EXPECT_GT(lost(true), 1e-2);
+}
+
 TEST(LocalMethods, MixWhatAllHaveIntoTheirOwn) {
   LocalSteps local{rule(compress::OptimizerRule::sgd, 1), 2};
   local.start(std::vector<float>{1, 2});
@@ -97,6 +123,7 @@ TEST(LocalMethods, OfDiLoCoGoOnFromACheckpoint) {
   RivalSettings settings{.rival = Rival::streaming_diloco};
   settings.momentum = 0.9F;
   settings.bits = kFourBits;
+  settings.feedback = true;
   const PartPlace place{40, 1, 1, 0};
   auto method = make_rival(settings, place, inner);
   LocalSteps local{inner, 40};
@@ -125,6 +152,7 @@ TEST(LocalMethods, OfDiLoCoGoOnFromACheckpoint) {
     play(*again, local_again, weights_again, round);
     EXPECT_EQ(weights_again, weights) << round;
     EXPECT_EQ(local_again.weights(), local.weights()) << round;
+    EXPECT_THAT(again->residual(), ElementsAreArray(method->residual()));
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
+#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -39,6 +41,7 @@ public:
     for (std::size_t r = 0; r < methods_.size(); ++r) {
       payloads.push_back(methods_[r]->own_set(iteration, gradients[r]));
       EXPECT_LE(payloads.back().size(), methods_[r]->largest_set());
+      if (on_the_way) on_the_way(iteration, r, payloads.back());
     }
     std::vector<SetPayload> sets;
     for (const auto& payload : payloads) sets.push_back({"a member", payload});
@@ -69,6 +72,8 @@ public:
 
   std::vector<std::vector<float>> weights;
   std::size_t set_bytes = 0;
+  /// May change what all get of a replica's set.
+  std::function<void(int iteration, std::size_t replica, std::vector<std::byte>& set)> on_the_way;
 
 private:
   std::vector<std::unique_ptr<PartMethod>> methods_;

@@ -1,5 +1,8 @@
 #include "training/replay/replay_local.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +13,7 @@
 namespace longhaul::testing {
 namespace {
 
+using ::testing::Each;
 using ::testing::Pointwise;
 using training::Replayed;
 using training::ReplayInput;
@@ -99,6 +103,28 @@ TEST(ReplayLocal, RoundsAsRanksDo) {
     compress::round_to_int4(expected);
     EXPECT_EQ(found, expected);
   }
+}
+
+/// What rounding leaves is sent later: with it, weights end nearer to those of exact exchanges.
+TEST(ReplayLocal, FeedsBackWhatRoundingLeaves) {
+  ReplayInput input = local_run(2, 2);
+  input.iterations = 12;
+  input.local = training::ReplayLocalSteps{1, 0, 2, 0, 0.5F, false};
+  const Replayed exact = replayed_locally(input);
+  input.local->rounds = true;
+  const auto apart = [&](const Replayed& found) {
+    double sum = 0;
+    for (std::size_t i = 0; i < exact.weights.size(); ++i)
+      sum +=
+          std::fabs(static_cast<double>(found.weights[i]) - static_cast<double>(exact.weights[i]));
+    return sum;
+  };
+  const Replayed without = replayed_locally(input);
+  EXPECT_THAT(without.residuals, Each(Each(0)));
+  input.local->feedback = true;
+  const Replayed with = replayed_locally(input);
+  EXPECT_LT(apart(with), apart(without));
+  EXPECT_GT(*std::ranges::max_element(with.residuals[1]), 0);
 }
 
 TEST(ReplayLocal, RefusesFragmentsThatDoNotFit) {

@@ -262,6 +262,28 @@ TEST(Replay, OfOnePartDiffersFromThatOfThree) {
   EXPECT_EQ(replayed(input).weights, dense.weights);
 }
 
+/// A pipeline that rounds nothing is the whole model, wherever it is cut.
+TEST(Replay, RoundsWhatStagesSend) {
+  ReplayInput input = tiny_run({2, 1});
+  input.microbatches = 2;
+  const Replayed whole = replayed(input);
+  for (const std::vector<int>& after : {std::vector{1}, std::vector{2}, std::vector{1, 2}}) {
+    input.cuts = {after, SetValues::f32};
+    EXPECT_EQ(replayed(input).loss, whole.loss);
+    EXPECT_EQ(replayed(input).weights, whole.weights);
+  }
+  input.cuts = {{1, 2}, SetValues::bf16};
+  const Replayed brain = replayed(input);
+  EXPECT_NE(brain.loss.front(), whole.loss.front());
+  EXPECT_NEAR(brain.loss.back(), whole.loss.back(), 1e-2);
+  input.cuts.values = SetValues::int8;
+  const Replayed bytes = replayed(input);
+  EXPECT_NE(bytes.loss.front(), brain.loss.front());
+  EXPECT_NEAR(bytes.loss.back(), whole.loss.back(), 2e-2);
+  input.cuts.after = {1};
+  EXPECT_NE(replayed(input).loss.front(), bytes.loss.front()) << "each cut counts";
+}
+
 TEST(Replay, RefusesWhatIsNoRun) {
   const auto refused = [](auto change, const char* why) {
     ReplayInput input = tiny_run({1, 1});
@@ -273,6 +295,14 @@ TEST(Replay, RefusesWhatIsNoRun) {
   refused([](ReplayInput& input) { input.compress.keep = 0; }, "keep is 0");
   refused([](ReplayInput& input) { input.compress.block = 3; }, "block is 3");
   refused([](ReplayInput& input) { input.step.momentum = 2; }, "momentum is 2");
+  refused([](ReplayInput& input) { input.cuts.after = {2, 2}; }, "cut after 2 and then 2");
+  refused([](ReplayInput& input) { input.cuts.after = {4}; }, "cut after 0 and then 4");
+  refused(
+      [](ReplayInput& input) {
+        input.cuts.after = {1};
+        input.local.emplace();
+      },
+      "local steps of 2 stages");
   refused([](ReplayInput& input) { input.parts[1].first = 710; }, "the one before ends at 709");
   refused([](ReplayInput& input) { input.parts.pop_back(); }, "parts end at 1733");
   refused([](ReplayInput& input) { input.version = [](int i, ReplicaId, int) { return i; }; },
