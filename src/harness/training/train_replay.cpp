@@ -2,10 +2,13 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
+#include "plan/lowering/part_lowering.hpp"
 #include "training/model_layout.hpp"
 #include "training/replay/replay.hpp"
 
@@ -15,26 +18,20 @@ namespace {
 /// Relative to the largest number of a part, as losses of stale runs are.
 constexpr double kMostApart = 1e-5;
 
-/// Of each replica: where it is, which is the same pattern for all of its stages.
-std::vector<int> sites_of_replicas(const TrainRank& rank) {
-  std::vector<int> sites;
+/// Of each part of the model, in its order: where its replicas are.
+std::vector<std::vector<int>> sites_of_parts(const TrainRank& rank) {
+  std::map<int, std::vector<int>> by_number;
   for (const DeviceId device : rank.schedule().device_ids()) {
-    std::vector<int> of_device;
-    std::map<DatacenterId, int> number;
-    for (const ReplicaId replica : rank.plan().replica_ids()) {
-      const DatacenterId site =
-          rank.scenario().datacenter_of(rank.scenario().rank(replica, device, 0));
-      number.try_emplace(site, static_cast<int>(number.size()));
-      of_device.push_back(number.at(site));
-    }
-    if (!sites.empty() && sites != of_device)
-      fail(
-          "--replay: stages of {} are divided over sites in different ways (the replay knows one). "
-          "Leave it out.",
-          rank.scenario().name);
-    sites = of_device;
+    std::vector<int> sites;
+    for (const ReplicaId replica : rank.plan().replica_ids())
+      sites.push_back(
+          number(rank.scenario().datacenter_of(rank.scenario().rank(replica, device, 0))));
+    for (const plan::TrainedPart& part : plan::trained_parts(rank.schedule(), ReplicaId{0}, device))
+      by_number[part.number] = sites;
   }
-  return sites;
+  std::vector<std::vector<int>> all;
+  for (auto& [number, sites] : by_number) all.push_back(std::move(sites));
+  return all;
 }
 
 training::StepRule rule_of(const compress::OptimizerSettings& settings, double learning_rate) {
@@ -153,11 +150,13 @@ std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const Train
   const std::vector<float> mine = residual_of(rank);
   for (const ReplicaId replica : rank.plan().replica_ids())
     residuals.push_back(whole.join<float>(mine, replica));
-  const std::vector<int> sites = sites_of_replicas(rank);
   if (!ranks.is_first()) return std::nullopt;
   training::ReplayInput input = input_of(rank, request, curve);
-  input.site_of_replica = sites;
-  for (const auto& [first, count] : parts) input.parts.push_back({first, count});
+  const std::vector<std::vector<int>> sites = sites_of_parts(rank);
+  LONGHAUL_ASSERT(sites.size() == parts.size(), "{} and {} parts", sites.size(), parts.size());
+  input.site_of_replica = sites.front();
+  for (std::size_t p = 0; p < parts.size(); ++p)
+    input.parts.push_back({parts[p].first, parts[p].count, sites[p]});
   const auto math = nn::make_cpu_math();
   const training::Replayed again = training::replay(*math, input);
   ReplayResult result;

@@ -60,9 +60,12 @@ void check_replay(const ReplayInput& input) {
          local.keep);
 }
 
-void check_parts(std::span<const ReplayPart> parts, std::size_t count) {
+void check_parts(std::span<const ReplayPart> parts, std::size_t count, std::size_t replicas) {
   std::size_t end = 0;
   for (const ReplayPart& part : parts) {
+    if (!part.sites.empty() && part.sites.size() != replicas)
+      fail("a part has {} sites (there are {} replicas). Give as many, or none.", part.sites.size(),
+           replicas);
     if (part.first != end || part.count == 0)
       fail(
           "a part has {} numbers from {} on (the one before ends at {}). Let parts cover the "
@@ -103,6 +106,9 @@ private:
   void update(int iteration, int part, std::span<float> weights);
   [[nodiscard]] std::vector<std::vector<float>> residuals() const;
   void add_low_rank(const ReplayPart& part);
+  [[nodiscard]] const std::vector<int>& sites_of(const ReplayPart& part) const {
+    return part.sites.empty() ? input_.site_of_replica : part.sites;
+  }
   void change_to(int iteration);
 
   const ReplayInput& input_;
@@ -132,7 +138,7 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
     models_.back()->set_loss_scale(static_cast<float>(1.0 / tokens));
   }
   const std::size_t count = models_.front()->numbers();
-  check_parts(input.parts, count);
+  check_parts(input.parts, count, input.batches.size());
   models_.front()->copy_weights(versions_.emplace_back(count));
   gradients_.assign(models_.size(), std::vector<float>(count));
   mass_ = {std::vector<double>(count), std::vector<double>(count)};
@@ -142,7 +148,7 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
       rivals_.push_back(make_replayed_rival(*input.rival, input.step, models_.size(), part.count));
     GradientCompression compress = input.compress;
     if (!input.methods.empty()) compress.method = input.methods[exchanges_.size()];
-    exchanges_.emplace_back(compress, input.site_of_replica, static_cast<int>(exchanges_.size()),
+    exchanges_.emplace_back(compress, sites_of(part), static_cast<int>(exchanges_.size()),
                             part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
@@ -159,7 +165,7 @@ void ReplayRun::add_low_rank(const ReplayPart& part) {
   }
   const bool through_sites =
       input_.compress.exchange == SetExchange::sites && input_.batches.size() > 1;
-  low_rank_.emplace_back(input_.rank, tensors, input_.site_of_replica, through_sites,
+  low_rank_.emplace_back(input_.rank, tensors, sites_of(part), through_sites,
                          static_cast<int>(low_rank_.size()), part.count);
 }
 

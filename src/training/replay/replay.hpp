@@ -21,6 +21,7 @@ namespace longhaul::training {
 /// Numbers of Chunk::all_weights() of the whole model that are exchanged and updated together.
 struct ReplayPart {
   std::size_t first = 0, count = 0;
+  std::vector<int> sites{};  ///< of its replicas; empty: as ReplayInput has them
 };
 
 /// Local SGD, DiLoCo, its streaming kin and SparseLoCo: every microbatch is a step of each replica
@@ -52,7 +53,7 @@ struct ReplayInput {
   std::uint64_t seed = 1;            ///< of the first weights
   std::vector<int> batches;          ///< sequences in a microbatch of each replica
   int microbatches = 1;              ///< of each replica in an iteration
-  std::vector<int> site_of_replica;  ///< 0, 1, ..
+  std::vector<int> site_of_replica;  ///< by a number; sites are summed in the order of these
   nn::TextSource text;               ///< of as many sequences as the replica's microbatch has
   std::vector<ReplayPart> parts;     ///< in the order of the model; they cover all numbers
   ReplayCuts cuts{};                 ///< where what stages send each other is rounded

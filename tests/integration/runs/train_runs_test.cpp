@@ -242,6 +242,42 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCodeOfRoundedActivations) {
   }
 }
 
+/// Three sites, of which each stage's replicas are divided over two in a way of their own.
+TEST_F(TrainRuns, GetTheNumbersOfOtherCodeWhereStagesAreDividedInOtherWays) {
+  std::string text{kThreeReplicas};
+  text.replace(text.find("[[datacenter]]"), std::string::npos, R"([[datacenter]]
+name = "west"
+stages = "0"
+replicas = "1-2"
+[[datacenter]]
+name = "east"
+stages = "1"
+replicas = "0,2"
+[[datacenter]]
+name = "south"
+stages = "0"
+replicas = "0"
+[[datacenter]]
+name = "north"
+stages = "1"
+replicas = "1"
+[[link]]
+between = "all"
+latency = "500us"
+bandwidth = "200Mbps"
+)");
+  write_scenario(text);
+  ASSERT_EQ(run(0, words("stella:exchange=sites,none,powersgd:2,topk:exchange=sites:values=int8",
+                         {"--schedule", "1f1b", "--set", "parallel.stages=2", "--ranks-per-process",
+                          "6"})),
+            0)
+      << output();
+  for (const nlohmann::json& curve : curves()) {
+    EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>()) << curve["method"];
+    EXPECT_TRUE(curve["replicas_equal"].get<bool>()) << curve["method"];
+  }
+}
+
 /// Whichever rank sends it, and in the last iteration, after which no loss can show it.
 TEST_F(TrainRuns, SeeWhereASetLosesABlock) {
   for (const int rank : {0, 1, 2})

@@ -262,6 +262,28 @@ TEST(Replay, OfOnePartDiffersFromThatOfThree) {
   EXPECT_EQ(replayed(input).weights, dense.weights);
 }
 
+/// A part's replicas may be divided over sites in a way of its own.
+TEST(Replay, TakesTheSitesOfEachPart) {
+  ReplayInput input = tiny_run({1, 1, 1});
+  input.compress.method = CompressMethod::block;
+  input.compress.exchange = SetExchange::sites;
+  input.site_of_replica = {0, 0, 1};
+  const Replayed all = replayed(input);
+  for (training::ReplayPart& part : input.parts) part.sites = {3, 3, 5};
+  EXPECT_EQ(replayed(input).weights, all.weights) << "other numbers in the same order";
+  input.parts[1].sites = {0, 1, 1};
+  const Replayed other = replayed(input);
+  EXPECT_NE(other.weights, all.weights);
+  const auto end = static_cast<std::ptrdiff_t>(input.parts[0].count);
+  input.iterations = 1;
+  const Replayed once = replayed(input);
+  input.parts[1].sites.clear();
+  const Replayed all_once = replayed(input);
+  EXPECT_TRUE(
+      std::equal(once.weights.begin(), once.weights.begin() + end, all_once.weights.begin()))
+      << "of that part alone";
+}
+
 /// A pipeline that rounds nothing is the whole model, wherever it is cut.
 TEST(Replay, RoundsWhatStagesSend) {
   ReplayInput input = tiny_run({2, 1});
@@ -305,6 +327,7 @@ TEST(Replay, RefusesWhatIsNoRun) {
       "local steps of 2 stages");
   refused([](ReplayInput& input) { input.parts[1].first = 710; }, "the one before ends at 709");
   refused([](ReplayInput& input) { input.parts.pop_back(); }, "parts end at 1733");
+  refused([](ReplayInput& input) { input.parts[1].sites = {0}; }, "a part has 1 sites");
   refused([](ReplayInput& input) { input.version = [](int i, ReplicaId, int) { return i; }; },
           "iteration 0 used the weights of update 0 (updates -1 to -1 are held)");
   refused(
