@@ -9,7 +9,7 @@ import pandas as pd
 
 from longhaul.errors import Failure
 from longhaul.figures.stella import (ablation, adaptation, cluster, fig2, fig3, fig8, fig9, fig10,
-                                     fig11, fig14, fig15, gpt2, methods, table2)
+                                     fig11, fig14, fig15, gpt2, methods, table1, table2)
 from longhaul.figures.stella.methods import Run
 from longhaul.papers import claims
 from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
@@ -107,6 +107,22 @@ class Methods(unittest.TestCase):
         self.assertAlmostEqual(row["iteration_ms"], 1e3 * expected, 1)
         self.assertEqual(row["samples"], 360)
 
+    def test_samples_are_divided_by_the_scenario(self):
+        words = self.words("ddp-hetero")
+        self.assertEqual(words["train.batch"], "[46,46,45,45,45,45,45,45]")
+        self.assertEqual(words["train.hetero"], "true")
+        self.assertNotIn("train.hetero", self.words("ddp"))
+        self.assertNotIn("train.hetero", self.words("stella"))
+        self.assertEqual(cluster.divided("vit-b-16", cluster.EIGHT.gpus, 362), [64] * 4 + [32] * 2 + [21] * 2)
+
+    @unittest.skipUnless(is_built(), "longhaul is not built")
+    def test_the_tool_divides_as_the_table_says(self):
+        row = methods.numbers([Run("ddp-hetero", "vit-b-16", 100)]).iloc[0]
+        expected = 14 * 352e6 / 8 * 8 / 100e6 + 0.018 + 32 / 148
+        self.assertAlmostEqual(row["iteration_ms"], 1e3 * expected, 1)
+        self.assertAlmostEqual(row["blocks_ms"], 1e3 * 32 / 148)
+        self.assertEqual(row["samples"], 362)
+
 
 class Figures(unittest.TestCase):
     def test_alphas_of_the_multicloud(self):
@@ -155,6 +171,27 @@ class Figures(unittest.TestCase):
             self.assertEqual((said.id, said.verdict), ("stella-convergence", verdict))
             self.assertIn("commit 0123456789ab", said.why)
 
+    def test_signs_are_of_factors_that_differ_from_1(self):
+        self.assertEqual([table1.sign(found) for found in ([2, 1.1], [0.5], [1.01, 0.99], [2, 0.5], [2, 1])],
+                         ["+", "-", "0", "?", "?"])
+        self.assertEqual(table1.name_of("block", "bench_train --set model.microbatch_size=16 --seeds 1"),
+                         "block, batch 16")
+        self.assertEqual(table1.name_of("none", "bench_train --set train.parts=1"), "none, 1 part")
+        self.assertEqual(table1.name_of("none", "bench_train"), "none")
+
+    def test_a_sign_that_the_paper_leaves_open_is_not_judged(self):
+        def said(*cells):
+            strategy = next(one for one in table1.STRATEGIES if one.paper == tuple(paper for paper, _ in cells))
+            table = pd.DataFrame([{"strategy": strategy.name, "metric": metric, "paper": paper, "here": here,
+                                   "least": 1.5, "most": 2.5, "n": 3}
+                                  for metric, (paper, here) in zip(table1.METRICS, cells)])
+            return table1.verdict(strategy, table)
+        one = said(("-", "-"), ("?", "+"), ("?", "-"))
+        self.assertEqual((one.id, one.verdict), ("stella-sign-batch", HOLDS))
+        self.assertIn("learning of an update + (1.50 to 2.50)", one.ours)
+        self.assertEqual(said(("-", "+"), ("?", "+"), ("?", "-")).verdict, FAILS)
+        self.assertEqual(said(("+", "+"), ("-", "0"), ("?", "+")).verdict, PARTLY)
+
     def test_settings_of_one_bandwidth_are_compared(self):
         self.assertEqual(fig3.verdict(probes_at((100, 0.1), (105, 0.2), (400, 0.1))).verdict, HOLDS)
         self.assertTrue(fig3.verdict(probes_at((100, 0.1), (105, 0.2))).ours.startswith("1 of 1 pairs"))
@@ -191,7 +228,7 @@ class Figures(unittest.TestCase):
 
     def test_judged_claims_are_published_once(self):
         names = [name for name in claims.published() if name.startswith("stella-")]
-        self.assertEqual(len(names), 47)
+        self.assertEqual(len(names), 53)
         self.assertEqual({f"stella-{mbps}-dense" for mbps in fig9.RATES} - set(names), set())
 
 

@@ -98,6 +98,7 @@ LISTED = (
     "stella.fig12",
     "stella.fig13",
     "stella.fig15",
+    "stella.table1",
     "runs.train_methods",
     "runs.train_foretold",
     "runs.train_blocks",

@@ -62,6 +62,21 @@ def equal(batch):
     return [max(1, round(sum(batch) / len(batch)))] * len(batch)
 
 
+def spread(samples, replicas):
+    """As many samples, one apart at most."""
+    return [samples // replicas + (place < samples % replicas) for place in range(replicas)]
+
+
+def divided(model, gpus, samples):
+    """Of each GPU as `train.hetero` divides them: in proportion to beta, largest remainders first."""
+    speeds = [throughput(model, gpu)[1] for gpu in gpus]
+    shares = [samples * speed / sum(speeds) for speed in speeds]
+    batch = [max(1, int(share + 1e-9)) for share in shares]
+    while sum(batch) < samples:
+        batch[max(range(len(batch)), key=lambda place: shares[place] - batch[place])] += 1
+    return batch
+
+
 def slowest(model, gpus, batch):
     return max(seconds_of(model, gpu, own) for gpu, own in zip(gpus, batch))
 

@@ -22,6 +22,7 @@ LABELS = {"ddp": "PyTorch DDP", "ddp-hetero": "DDP + Hetero", "espresso": "Espre
 COLOURS = {"ddp": "#1f1f1f", "ddp-hetero": "#8a8a8a", "espresso": "#c9561a", "compress": "#3fa7d6",
            "stella-eq6": "#bf8fe0", "stella": "#c2185b"}
 BASELINES = ("ddp", "ddp-hetero", "espresso", "compress")
+HETERO = BASELINES[1:]      # by the scenario's train.hetero
 STELLA = ("stella-eq6", "stella")
 BATCHES = ("same", "full")  # of baselines: StellaTrain's, or FULL times as many samples
 RATES = {100: 0.01, 500: 0.05, 1000: 0.10}  # numbers kept by BytePS-Compress, by Mbps (section 5)
@@ -77,7 +78,9 @@ def batch_of(run):
     if run.batches == "full" and run.method in BASELINES:
         seconds *= cluster.FULL
     batch = cluster.by_speed(run.model, gpus, seconds)
-    return cluster.equal(batch) if run.method == "ddp" else batch
+    if run.method == "ddp":
+        return cluster.equal(batch)
+    return cluster.divided(run.model, gpus, sum(batch)) if run.method in HETERO else batch
 
 
 def host_costs(model, names=tuple(ON_HOST)):
@@ -91,7 +94,10 @@ def overrides(run):
     """What `--set` says of a run."""
     batch = batch_of(run)
     seconds = cluster.slowest(run.model, run.where.gpus, batch)
-    words = [f"train.preset={run.model}", f"train.batch=[{','.join(map(str, batch))}]"]
+    asked = cluster.spread(sum(batch), len(batch)) if run.method in HETERO else batch
+    words = [f"train.preset={run.model}", f"train.batch=[{','.join(map(str, asked))}]"]
+    if run.method in HETERO:
+        words.append("train.hetero=true")
     if run.where is not cluster.MULTICLOUD:
         words.append(f"link.bandwidth={run.mbps:g}Mbps")
     if run.method in ("ddp", "ddp-hetero"):
