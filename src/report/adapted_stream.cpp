@@ -71,6 +71,12 @@ void require_adaptable(const Scenario& scenario) {
         "{}: train.message states what is sent, so that train.adapt.every = {} has no rate to "
         "adapt. Leave it out, or write every = 0.",
         scenario.name, train.adapt.every);
+  const int largest = train.batch.empty() ? 0 : std::ranges::max(train.batch);
+  if (train.adapt.most_batch > 0 && largest > train.adapt.most_batch)
+    fail(
+        "{}: train.batch has {} samples (train.adapt.most_batch = {}: more do not fit into a "
+        "replica's memory). Give fewer.",
+        scenario.name, largest, train.adapt.most_batch);
 }
 
 }  // namespace

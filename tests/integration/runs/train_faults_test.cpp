@@ -1,5 +1,8 @@
 // Runs of bench_train that were cut short, and what they go on from.
 #include "integration/runs/train_runs_fixture.hpp"
+#include "plan/lowering/part_lowering.hpp"
+#include "planner/make_schedule.hpp"
+#include "scenario/reader/load.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -42,9 +45,52 @@ TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
       << "nothing else is left";
 }
 
+/// Among the ops of rank 1 of what the file says, fresh and sent to each: the first such task.
+int place_of(TaskKind kind, const std::string& file) {
+  Scenario scenario = scenario::load_scenario(file);
+  scenario.train.staleness = 0;
+  scenario.train.compress.exchange = SetExchange::direct;
+  const Plan plan =
+      plan::lower_exchanges(planner::make_schedule("stella", scenario).schedule, scenario, {});
+  const OpRange mine = ops_of_rank(plan, Rank{1});
+  for (const plan::OpTask& task : plan.extras.tasks)
+    if (task.kind == kind && index(task.op) >= mine.first &&
+        index(task.op) < mine.first + mine.count)
+      return static_cast<int>(index(task.op) - mine.first);
+  ADD_FAILURE() << "rank 1 has no " << to_string(kind);
+  return 0;
+}
+
+/// In the choice of what is sent, in the middle of an exchange, in the step.
+TEST_F(TrainRuns, OfARankThatWasKilledInAnyTaskGoOn) {
+  const std::string method = "stella:staleness=0:exchange=direct";
+  const std::vector<std::string> kept{"--checkpoint-every", "4"};
+  ASSERT_EQ(run(3, words(method, kept)), 0) << output();
+  const nlohmann::json whole = curves().front();
+  for (const std::string& place :
+       {fmt::format("{}", place_of(TaskKind::compress, scenario())), std::string{"send0"},
+        std::string{"recv0"}, fmt::format("{}", place_of(TaskKind::optimize, scenario()))}) {
+    SCOPED_TRACE(place);
+    std::filesystem::remove_all(out());
+    std::vector<std::string> killed = kept;
+    killed.insert(killed.end(), {"--fault", fmt::format("kill@1:{}:9", place)});
+    EXPECT_NE(run(3, words(method, killed)), 0);
+    EXPECT_THAT(output(), HasSubstr("rank 1 is gone"));
+    EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
+    for (int rank = 0; rank < 3; ++rank)
+      EXPECT_TRUE(std::filesystem::exists(fmt::format("{}/8.{}.state", out(), rank)));
+    std::vector<std::string> resumed = kept;
+    resumed.emplace_back("--resume");
+    ASSERT_EQ(run(3, words(method, resumed)), 0) << output();
+    EXPECT_EQ(curves().front()["losses"], whole["losses"]);
+    EXPECT_EQ(curves().front()["points"].back()[3], whole["points"].back()[3]);
+    EXPECT_TRUE(curves().front()["replay"]["losses_equal"].get<bool>());
+  }
+}
+
 /// Local weights and moments, what all have, and the fragment that is not mixed in yet.
 TEST_F(TrainRuns, OfLocalStepsThatWereKilledGoOnToo) {
-  const std::string methods = "streaming-diloco:2,2,0,streaming-diloco:2,1,1,diloco:2";
+  const std::string methods = "streaming-diloco:2,2,0,streaming-diloco:2,1,1:feedback=1,diloco:2";
   const std::vector<std::string> kept{"--set", "parallel.microbatches=1", "--checkpoint-every",
                                       "2"};
   ASSERT_EQ(run(3, words(methods, kept)), 0) << output();
