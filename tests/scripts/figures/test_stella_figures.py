@@ -9,7 +9,7 @@ import pandas as pd
 
 from longhaul.errors import Failure
 from longhaul.figures.stella import (ablation, adaptation, cluster, fig2, fig3, fig8, fig9, fig10,
-                                     fig11, fig14, fig15, gpt2, methods, table1, table2)
+                                     fig5, fig11, fig14, fig15, gpt2, methods, table1, table2)
 from longhaul.figures.stella.methods import Run
 from longhaul.papers import claims
 from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
@@ -179,6 +179,23 @@ class Figures(unittest.TestCase):
         self.assertEqual(table1.name_of("none", "bench_train --set train.parts=1"), "none, 1 part")
         self.assertEqual(table1.name_of("none", "bench_train"), "none")
 
+    def test_fresh_parts_are_to_be_the_last_ones(self):
+        def said(*found):
+            return fig5.verdict(pd.DataFrame([{"serve": "deadline", "exchange": place, "part": part, "fresh": int(one)}
+                                              for place, marks in enumerate(found)
+                                              for part, one in enumerate(marks)])).verdict
+        self.assertEqual(said("000", "011", "111"), HOLDS)
+        self.assertEqual(said("001", "010"), PARTLY)
+        self.assertEqual(said("110"), FAILS)
+        self.assertEqual(said("000", "111"), NOT_JUDGED)
+
+    @unittest.skipUnless(is_built(), "longhaul is not built")
+    def test_a_message_takes_as_long_as_it_says(self):
+        command = fig5.command_of(0.5, "deadline")
+        answer = methods.ask(command)
+        held = answer["stream"]["wan_bytes"] * 8 / (fig5.MBPS * 1e6)
+        self.assertAlmostEqual(held, 0.5 * fig5.BLOCKS_S, 4)
+
     def test_a_sign_that_the_paper_leaves_open_is_not_judged(self):
         def said(*cells):
             strategy = next(one for one in table1.STRATEGIES if one.paper == tuple(paper for paper, _ in cells))
@@ -228,7 +245,7 @@ class Figures(unittest.TestCase):
 
     def test_judged_claims_are_published_once(self):
         names = [name for name in claims.published() if name.startswith("stella-")]
-        self.assertEqual(len(names), 53)
+        self.assertEqual(len(names), 54)
         self.assertEqual({f"stella-{mbps}-dense" for mbps in fig9.RATES} - set(names), set())
 
 

@@ -99,6 +99,7 @@ LISTED = (
     "stella.fig13",
     "stella.fig15",
     "stella.table1",
+    "stella.fig5",
     "runs.train_methods",
     "runs.train_foretold",
     "runs.train_blocks",
