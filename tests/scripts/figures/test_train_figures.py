@@ -13,7 +13,7 @@ from longhaul import provenance
 from longhaul.commands import figure
 from longhaul.errors import guarded
 from longhaul.figures.runs import train_blocks, train_foretold, train_methods
-from longhaul.figures.stella import fig12, fig13
+from longhaul.figures.stella import fig12, fig13, train_weather
 
 UPDATES = {"none": 100, "stella": 300, "diloco:20": 200, "diloco:outer=1:steps=10": 200,
            "streaming-diloco:20,4,2": 240}
@@ -161,6 +161,14 @@ class TrainFigures(unittest.TestCase):
     def verdicts(self, name):
         table = pd.read_csv(self.directory / "drawn" / f"{name}-verdicts.csv")
         return dict(zip(table["id"], table["verdict"]))
+
+    def test_an_outage_adds_what_a_stream_takes_longer(self):
+        answer = {"stream": {"iteration_start_ns": [1e9, 2e9, 4.5e9]}}
+        self.assertEqual(train_weather.seconds_of(answer), 3.5)
+        calm, outage = (train_weather.command_of("stella", length) for length in (0, 0.5))
+        self.assertFalse([word for word in calm if "outage" in str(word)])
+        self.assertIn('link.outage=[["3s", "0.5s"], ["5.03s", "0.5s"], ["7.06s", "0.5s"], ["9.09s", "0.5s"]]', outage)
+        self.assertIn("train.staleness=1", outage)
 
     def test_rates_are_read_as_scenarios_write_them(self):
         for text, mbps in (("0.1Mbps", 0.1), ("2Gbps", 2000), ("576kbps", 0.576)):

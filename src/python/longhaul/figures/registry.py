@@ -104,6 +104,7 @@ LISTED = (
     "runs.train_foretold",
     "runs.train_blocks",
     "runs.train_ddp",
+    "stella.train_weather",
     "stella.train_pipeline",
     "centauri.measured",
     "runs.profile_to_schedule",
