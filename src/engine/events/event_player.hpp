@@ -117,7 +117,7 @@ private:
   bool post(OpInstance& op, TimePoint at);
   bool ask(OpInstance& op, TimePoint at);
   void start(OpInstance& op, TimePoint start, TimePoint at);
-  [[nodiscard]] bool must_wait(const OpInstance& op, TimePoint at) const;
+  [[nodiscard]] bool must_wait(const OpInstance& op) const;
   void begin_op(OpInstance& op, TimePoint at);
   void end(OpInstance& op, TimePoint due, TimePoint at);
   void skip(OpInstance& op, Outcome outcome, TimePoint at);

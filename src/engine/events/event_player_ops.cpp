@@ -129,7 +129,7 @@ void EventPlayer::start(OpInstance& op, TimePoint start, TimePoint at) {
 
 /// Does a block or a send of this rank that began late, or is to begin late, or whose end has not
 /// been seen, still have what the op was planned to have?
-bool EventPlayer::must_wait(const OpInstance& op, TimePoint at) const {
+bool EventPlayer::must_wait(const OpInstance& op) const {
   if (plan_.op(op.op).kind == OpKind::recv) return false;
   return std::ranges::any_of(plan_.resources_of(op.op), [&](ResourceId needed) {
     const auto holds = [&](const OpInstance& other) {
@@ -143,13 +143,13 @@ bool EventPlayer::must_wait(const OpInstance& op, TimePoint at) const {
                                  return send.planned_end <= op.time.start && holds(*send.op);
                                }) ||
            std::ranges::any_of(running_, [&](const RunningBlock& block) {
-             return block.due > at && block.planned_end <= op.time.start && holds(*block.op);
+             return block.planned_end <= op.time.start && holds(*block.op);
            });
   });
 }
 
 void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
-  if (must_wait(op, at)) {
+  if (must_wait(op)) {
     held_back_.push_back(&op);
     return;
   }
