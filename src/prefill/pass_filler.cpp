@@ -165,16 +165,27 @@ void PassFiller::fill_bubble(const Bubble& bubble, Duration begin, std::int32_t 
   }
 }
 
+/// What is unfinished waits again, before the others.
+void PassFiller::begin_anew() {
+  for (std::size_t rank = own_.size(); rank-- > 0;) {
+    if (!own_[rank]) continue;
+    queue_.push_front({std::move(own_[rank]->request)});
+    own_[rank].reset();
+  }
+}
+
 std::vector<Decision> PassFiller::fill() {
   std::vector<Bubble> bubbles = iteration_.bubbles;
   std::ranges::stable_sort(bubbles, {}, &Bubble::start);
   std::vector<std::int32_t> pipelines(to_size(iteration_.gpus), -1);
   for (const Pipeline& pipeline : served_.serving.pipelines)
     pipelines[at(pipeline.ranks.front())] = pipeline.number;
-  for (std::int64_t i = 0; i < options_.iterations; ++i)
+  for (std::int64_t i = 0; i < options_.iterations; ++i) {
     for (const Bubble& bubble : bubbles)
       if (pipelines[at(bubble.rank)] >= 0)
         fill_bubble(bubble, i * iteration_.period, pipelines[at(bubble.rank)]);
+    if (options_.apart) begin_anew();
+  }
   for (std::size_t rank = 0; rank < own_.size(); ++rank)
     if (own_[rank]) finish(*own_[rank], pipelines[rank], false);
   return std::move(decisions_);

@@ -13,6 +13,7 @@ namespace longhaul::prefill {
 /// ServedModel::batch prompts: the oldest that waits first, no one is passed over. A prompt that a
 /// pass leaves unfinished goes on in the next one of its GPU. The last pass of a bubble takes as
 /// many tokens as there is room for, where that is worth it (is_worth()). Models of one stage.
+/// With BacklogOptions::apart no prompt goes on in the next iteration: it begins there anew.
 class PassFiller {
 public:
   PassFiller(const IterationBubbles& iteration, const Served& served,
@@ -43,6 +44,7 @@ private:
   [[nodiscard]] bool is_worth_it(const std::optional<Prompt>& own, const Pass& pass) const;
   void run(const Pass& pass, Duration start, std::int32_t pipeline, std::optional<Prompt>& own);
   void finish(const Prompt& prompt, std::int32_t pipeline, bool is_done);
+  void begin_anew();
 
   const IterationBubbles& iteration_;
   const Served& served_;

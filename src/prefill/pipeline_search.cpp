@@ -116,10 +116,12 @@ std::optional<Duration> earliest_pass(FreeTime& free, const ServedModel& model,
   return start;
 }
 
-std::optional<std::vector<PlacedPass>> earliest_chunks(FreeTime& free, const ServedModel& model,
-                                                       const Pipeline& pipeline,
-                                                       std::int64_t context, std::int64_t tokens,
-                                                       Duration from, Duration limit) {
+namespace {
+
+std::optional<std::vector<PlacedPass>> chunks_from(FreeTime& free, const ServedModel& model,
+                                                   const Pipeline& pipeline, std::int64_t context,
+                                                   std::int64_t tokens, Duration from,
+                                                   Duration limit) {
   ChunkSearch search{free, model, pipeline};
   std::vector<PlacedPass> passes;
   for (std::int64_t done = 0; done < tokens;) {
@@ -132,6 +134,24 @@ std::optional<std::vector<PlacedPass>> earliest_chunks(FreeTime& free, const Ser
     limit = std::max(from, free.last_end()) + 2 * free.period();
   }
   return passes;
+}
+
+}  // namespace
+
+std::optional<std::vector<PlacedPass>> earliest_chunks(FreeTime& free, const ServedModel& model,
+                                                       const Pipeline& pipeline,
+                                                       std::int64_t context, std::int64_t tokens,
+                                                       Duration from, Duration limit) {
+  while (from <= limit) {
+    auto passes = chunks_from(free, model, pipeline, context, tokens, from, limit);
+    if (!passes) return std::nullopt;
+    const PlacedPass& last = passes->back();
+    const Duration begin = passes->front().start;
+    const Duration inside = free.inside_iteration(begin, last.start + pass_span(model, last.time));
+    if (inside == begin) return passes;
+    from = inside;
+  }
+  return std::nullopt;
 }
 
 }  // namespace longhaul::prefill

@@ -34,7 +34,8 @@ struct PlacedPass {
 
 /// The passes of a prompt's tokens after `context` in chunks, each as early as it can be after the
 /// one before: of ServedModel::chunk tokens, or of as many as fit where that is earlier (and worth
-/// it, is_worth()). The first starts by `limit`; nullopt: some pass fits nowhere.
+/// it, is_worth()). The first starts by `limit`; nullopt: some pass fits nowhere. Where something
+/// else runs between iterations (FillRange::apart), all lie in one.
 [[nodiscard]] std::optional<std::vector<PlacedPass>> earliest_chunks(
     FreeTime& free, const ServedModel& model, const Pipeline& pipeline, std::int64_t context,
     std::int64_t tokens, Duration from, Duration limit);

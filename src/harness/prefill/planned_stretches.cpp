@@ -66,13 +66,15 @@ std::vector<prefill::Decision> place(const PlannedStretches& planned,
 }
 
 /// Throws Error where the scenario or a request says something that ranks would not keep to.
-void require_whole_prompts(const PlannedStretches& planned, PrefillController controller) {
+void require_playable(const PlannedStretches& planned, PrefillController controller) {
   const bool is_planned = controller == PrefillController::planned;
   for (const prefill::Served& each : planned.served) {
     const ServedModel& model = each.model;
-    if (model.chunk > 0 || model.batch > 1)
-      fail("{}: ranks play whole prompts alone. Leave prefill.chunk and prefill.batch out.",
-           model.name);
+    if (!is_planned && (model.chunk > 0 || model.batch > 1))
+      fail(
+          "{}: a live controller places whole prompts alone. Leave prefill.chunk and prefill.batch "
+          "out, or write --controller planned.",
+          model.name);
     for (const auto& [is_given, key, why] :
          {std::tuple{model.prefix_cache > Bytes{}, "prefix_cache", "keep no keys and values"},
           std::tuple{!is_planned && model.decode.has_value(), "decode",
@@ -140,7 +142,7 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   load.seed = planned.scenario.run.seed;
   if (!settings.listen)
     planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
-  require_whole_prompts(planned, settings.controller);
+  require_playable(planned, settings.controller);
   if (settings.controller == PrefillController::planned)
     planned.decisions = place(planned, settings);
   const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
@@ -164,6 +166,7 @@ FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) 
     if (!decision.is_done() || decision.start < begin || decision.start >= begin + stretch_time())
       continue;
     for (Duration* time : {&decision.arrival, &decision.start, &decision.end}) *time -= begin;
+    for (prefill::PlacedPass& pass : decision.passes) pass.start -= begin;
     stretch.decisions.push_back(decision);
   }
   stretch.filled = prefill::fill_plan(training, predicted, stretch_time(), served,

@@ -101,10 +101,13 @@ PlayedRequest played(const prefill::Decision& decision, Duration answered,
   for (const prefill::FilledStage& each : stages) {
     const PlayedStage stage = played_stage(each, results);
     request.is_done = request.is_done && stage.is_done;
-    if (before)
-      request.hop += std::max(Duration{}, stage.start - *before);
-    else
+    // From pass to pass on the first GPU, then with the last pass from GPU to GPU.
+    if (each.placed.stage > 0 && each.placed.pass < stages.back().placed.pass) continue;
+    if (!before)
       request.wait = stage.start - answered;
+    else
+      (each.placed.stage > 0 ? request.hop : request.wait) +=
+          std::max(Duration{}, stage.start - *before);
     request.compute += stage.end - stage.start;
     request.ttft = stage.end - decision.arrival;
     before = stage.end;
@@ -183,7 +186,9 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
       add_token(stretch, *token++, results, request);
     if (!request.is_done) forget_parts(request);
   }
+  std::set<OpId> counted;  // prompts share passes
   for (const prefill::FilledStage& stage : stages) {
+    if (!counted.insert(stage.op).second) continue;
     outcome.prefill += played_stage(stage, results).computed;
     outcome.late += !results.outcomes.empty() && results.outcomes[index(stage.op)] == Outcome::late;
   }

@@ -43,31 +43,43 @@ public:
   [[nodiscard]] FilledPlan run(Duration end) {
     stages_ = placed_stages(served_, decisions_);
     parts_.resize(stages_.size());
+    leads_.resize(stages_.size(), true);
     add_interfaces();
     for (const std::size_t i : in_order_of_start()) add_stage(i);
     for (const std::size_t i : in_order_of_start())
       if (stages_[i].stage > 0) add_hop(i);
     for (const auto& [rank, tokens] : decode_) (void)token_lane(rank);  // ascending, as ranks are
+    count_slices();
     for (const std::size_t i : in_order_of_start())
       if (sends_kv(i)) send_kv(i);
     for (std::size_t i = 0; i < stages_.size(); ++i) add_token(i);
-    FilledPlan filled{additions_.make(), {}, {}, {}};
+    FilledPlan filled{additions_.make(), {}, {}, {}, {}};
     filled.training = additions_.training_ids();
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       filled.stages.push_back(
           {stages_[i], additions_.id(parts_[i].back()), additions_.id(parts_[i].front())});
+      if (!leads_[i]) continue;
       add_window(filled, i, end);
-      for (const Handle part : parts_[i]) serve(filled.plan, i, additions_.id(part));
+      for (const Handle part : parts_[i])
+        serve(filled.plan, i, additions_.id(part), stages_[i].in_pass);
     }
     finish(filled);
     return filled;
   }
 
 private:
-  /// A slice of keys and values: both sides.
-  struct Slice {
+  /// A message beside the GPUs: both sides.
+  struct Message {
+    std::size_t stage = 0;
     Handle send{}, recv{};
-    std::int32_t slice = 0, slices = 1;
+    bool is_slice = false;
+    std::int64_t first = 0, bytes = 0;   ///< of a slice
+    std::int32_t slice = 0, slices = 1;  ///< of the prompt's on this GPU
+  };
+  /// Of a prompt on a GPU.
+  struct Slices {
+    std::int32_t count = 0, sent = 0;
+    std::optional<Handle> last{};  ///< send
   };
 
   /// Lanes are orders: what starts first stands first.
@@ -135,7 +147,19 @@ private:
     return op;
   }
 
+  /// Of prompts that share a pass the first one's ops are those of all.
   void add_stage(std::size_t i) {
+    const PlacedStage& stage = stages_[i];
+    if (stage.in_pass > stage.tokens) {
+      const auto [leader, is_new] = shared_.try_emplace({stage.rank, stage.start}, i);
+      leads_[i] = is_new;
+      if (!is_new) parts_[i] = parts_[leader->second];
+    }
+    if (leads_[i]) append_parts(i);
+    if (stage.pass > 0) additions_.after(parts_[i].front(), parts_[pass_before(i)].back());
+  }
+
+  void append_parts(std::size_t i) {
     const PlacedStage& stage = stages_[i];
     Op op = op_of(stage);
     op.kind = OpKind::compute;
@@ -154,56 +178,79 @@ private:
       additions_.after(parts_[i].front(), PlanAdditions::of_training(*opened_by));
   }
 
+  /// The same stage in the pass before.
+  [[nodiscard]] std::size_t pass_before(std::size_t i) const {
+    return i - to_size(model_of(i).stages);
+  }
+  [[nodiscard]] bool is_last_pass(std::size_t i) const {
+    const std::size_t next = i + to_size(model_of(i).stages);
+    return next >= stages_.size() || stages_[next].decision != stages_[i].decision;
+  }
+
   /// The message from the stage before.
   void add_hop(std::size_t i) {
     const PlacedStage &to = stages_[i], &from = stages_[i - 1];
     Op op = op_of(from);
-    if (model_of(i).dimensions)
-      op.size = Bytes{2 * decisions_[to.decision].tokens * model_of(i).dimensions->hidden};
+    if (model_of(i).dimensions) op.size = Bytes{2 * to.tokens * model_of(i).dimensions->hidden};
     const auto [send, recv] =
         additions_.append_message("prefill", from.rank, to.rank, op, {.latency = model_of(i).hop});
     additions_.after(send, parts_[i - 1].back());
     additions_.after(parts_[i].front(), recv);
-    sides_.emplace_back(send, i);
-    sides_.emplace_back(recv, i);
+    messages_.push_back({i, send, recv});
   }
 
+  [[nodiscard]] std::vector<KvSlice> slices_of(std::size_t i) const {
+    return kv_slices(model_of(i), stages_[i].tokens, stages_[i].stage, *options_.kv);
+  }
+  void count_slices() {
+    for (std::size_t i = 0; i < stages_.size(); ++i)
+      if (sends_kv(i))
+        slices_[{stages_[i].decision, stages_[i].stage}].count +=
+            static_cast<std::int32_t>(slices_of(i).size());
+  }
+
+  /// What leaves when this pass is computed: its own, or whole, with the last one, all.
   void send_kv(std::size_t i) {
+    if (*options_.kv == KvSending::layerwise) return send_slices(i, i);
+    if (!is_last_pass(i)) return;
+    for (std::size_t pass = i - to_size(stages_[i].pass * model_of(i).stages); pass <= i;
+         pass += to_size(model_of(i).stages))
+      send_slices(pass, i);
+  }
+
+  /// Those of stage `i`, when `when` is computed.
+  void send_slices(std::size_t i, std::size_t when) {
     const PlacedStage& stage = stages_[i];
     const DecodeLink& link = *model_of(i).decode;
-    const auto slices =
-        kv_slices(model_of(i), decisions_[stage.decision].tokens, stage.stage, *options_.kv);
-    const auto count = static_cast<std::int32_t>(slices.size());
-    std::optional<Handle> before;
-    for (std::int32_t k = 0; k < count; ++k) {
-      const KvSlice& slice = slices[at(k)];
+    Slices& all = slices_[{stage.decision, stage.stage}];
+    std::int64_t first = 0;
+    for (const KvSlice& slice : slices_of(i)) {
       Op op = op_of(stage);
       op.size = slice.bytes;
       const auto [send, recv] = additions_.append_message(
           "kv", stage.rank, decode_rank_of(stage.rank), op,
           {.latency = link.latency, .transfer = slice.takes, .holds = interfaces_.at(stage.rank)});
-      additions_.after(send, parts_[i][to_size(slice.part)]);
-      if (before) additions_.after(send, *before);
-      before = send;
-      slices_[stages_[i].decision].push_back({send, recv, k, count});
-      sides_.emplace_back(send, i);
-      sides_.emplace_back(recv, i);
+      additions_.after(send, parts_[when][to_size(slice.part)]);
+      if (all.last) additions_.after(send, *all.last);
+      all.last = send;
+      messages_.push_back({i, send, recv, true, first, slice.bytes.count(), all.sent++, all.count});
+      received_[stage.decision].push_back(recv);
+      first += slice.bytes.count();
     }
   }
 
   /// Of the prompt whose last stage this is.
   void add_token(std::size_t i) {
     const PlacedStage& stage = stages_[i];
-    if (!sends_kv(i) || stage.stage + 1 < model_of(i).stages) return;
+    if (!sends_kv(i) || stage.stage + 1 < model_of(i).stages || !is_last_pass(i)) return;
     const Rank rank = decode_rank_of(stage.rank);
     Op op = op_of(stage);
     op.kind = OpKind::compute;
     op.resources = decode_.at(rank);
     op.duration = model_of(i).decode->first_token;
     const Handle token = additions_.append(token_lane(rank), op);
-    for (const Slice& slice : slices_.at(stage.decision)) additions_.after(token, slice.recv);
-    sides_.emplace_back(token, i);
-    tokens_.emplace_back(stage.decision, token);
+    for (const Handle recv : received_.at(stage.decision)) additions_.after(token, recv);
+    tokens_.emplace_back(i, token);
   }
 
   void add_window(FilledPlan& filled, std::size_t i, Duration end) const {
@@ -225,24 +272,29 @@ private:
     windows.push_back({first, stage.start, std::max(deadline, stage.end()) - rest});
   }
 
-  void serve(Plan& plan, std::size_t i, OpId op) const {
+  void serve(Plan& plan, std::size_t i, OpId op, std::int64_t tokens) const {
     const Decision& decision = decisions_[stages_[i].decision];
-    plan.extras.served.push_back({op, static_cast<std::int32_t>(decision.request),
-                                  static_cast<std::int32_t>(decision.tokens)});
+    plan.extras.served.push_back(
+        {op, static_cast<std::int32_t>(decision.request), static_cast<std::int32_t>(tokens)});
   }
 
   /// What rows say of messages and tokens.
   void finish(FilledPlan& filled) const {
     Plan& plan = filled.plan;
-    for (const auto& [handle, stage] : sides_) serve(plan, stage, additions_.id(handle));
+    for (const Message& each : messages_) {
+      const OpId send = additions_.id(each.send), recv = additions_.id(each.recv);
+      filled.messages.push_back({each.stage, send, recv, each.is_slice, each.first, each.bytes});
+      for (const OpId side : {send, recv}) {
+        serve(plan, each.stage, side, stages_[each.stage].tokens);
+        if (each.is_slice) plan.extras.slices.push_back({side, each.slice, each.slices});
+      }
+    }
+    for (const auto& [stage, token] : tokens_) {
+      filled.tokens.push_back({stages_[stage].decision, additions_.id(token)});
+      serve(plan, stage, additions_.id(token), decisions_[stages_[stage].decision].tokens);
+    }
     std::ranges::sort(plan.extras.served, {}, &plan::OpServed::op);
-    for (const auto& [decision, slices] : slices_)
-      for (const Slice& each : slices)
-        for (const Handle side : {each.send, each.recv})
-          plan.extras.slices.push_back({additions_.id(side), each.slice, each.slices});
     std::ranges::sort(plan.extras.slices, {}, &plan::OpSlice::op);
-    for (const auto& [decision, token] : tokens_)
-      filled.tokens.push_back({decision, additions_.id(token)});
     // Rows name a replica and a device, of which a decode rank has neither.
     for (const auto& [rank, tokens] : decode_) {
       plan.ranks[index(rank)].replica = ReplicaId{0};
@@ -257,12 +309,15 @@ private:
   const FillOptions& options_;
   PlanAdditions additions_;
   std::vector<PlacedStage> stages_;
-  std::vector<std::vector<Handle>> parts_;             ///< by stage
-  std::vector<std::pair<Handle, std::size_t>> sides_;  ///< beside the GPUs, and the stage it is of
-  std::map<Rank, ResourceSetId> interfaces_;           ///< of GPUs that send keys and values
-  std::map<Rank, ResourceSetId> decode_;               ///< decode ranks: what first tokens hold
-  std::map<std::size_t, std::vector<Slice>> slices_;   ///< by decision
-  std::vector<std::pair<std::size_t, Handle>> tokens_;
+  std::vector<std::vector<Handle>> parts_;                   ///< by stage
+  std::vector<bool> leads_;                                  ///< by stage: are its ops its own?
+  std::map<std::pair<Rank, Duration>, std::size_t> shared_;  ///< the first stage of a shared pass
+  std::vector<Message> messages_;
+  std::map<Rank, ResourceSetId> interfaces_;              ///< of GPUs that send keys and values
+  std::map<Rank, ResourceSetId> decode_;                  ///< decode ranks: what first tokens hold
+  std::map<std::pair<std::size_t, int>, Slices> slices_;  ///< by decision and stage
+  std::map<std::size_t, std::vector<Handle>> received_;   ///< by decision: its slices
+  std::vector<std::pair<std::size_t, Handle>> tokens_;    ///< and the stage that they follow
 };
 
 }  // namespace
@@ -273,19 +328,20 @@ std::vector<PlacedStage> placed_stages(const std::vector<Served>& served,
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const Decision& decision = decisions[i];
     if (!decision.is_done()) continue;
-    if (!decision.passes.empty())
-      fail(
-          "request {} is computed in chunks or shares a pass (plans know whole prompts). Leave "
-          "chunk "
-          "and batch out.",
-          decision.request);
     const Served& by = served[decision.model];
     const Pipeline& pipeline = pipeline_of(by, decision);
-    Duration start = decision.start;
-    for (int stage = 0; stage < by.model.stages; ++stage) {
-      const Duration takes = by.model.stage_time(decision.compute, stage);
-      stages.push_back({i, stage, Rank{pipeline.ranks[to_size(stage)]}, start, takes});
-      start += takes + by.model.hop;
+    std::vector<PlacedPass> passes = decision.passes;
+    if (passes.empty())
+      passes.push_back({decision.start, decision.compute, decision.tokens, decision.tokens});
+    std::int64_t context = 0;
+    for (std::size_t pass = 0; pass < passes.size(); ++pass) {
+      const PlacedPass& own = passes[pass];
+      for (int stage = 0; stage < by.model.stages; ++stage)
+        stages.push_back({i, stage, Rank{pipeline.ranks[to_size(stage)]},
+                          own.start + stage_offset(by.model, own.time, stage),
+                          by.model.stage_time(own.time, stage), static_cast<int>(pass), context,
+                          own.tokens, own.in_pass});
+      context += own.tokens;
     }
   }
   return stages;

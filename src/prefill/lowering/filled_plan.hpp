@@ -12,17 +12,20 @@
 
 namespace longhaul::prefill {
 
-/// One stage of a placed prompt on its GPU, at the times of the placement.
+/// One stage of a pass of a placed prompt on its GPU, at the times of the placement.
 struct PlacedStage {
   std::size_t decision = 0;  ///< index of the Decision that it is of
   int stage = 0;
   Rank rank{};
   Duration start{}, duration{};
+  int pass = 0;
+  std::int64_t context = 0, tokens = 0;  ///< of the prompt: before this pass, and in it
+  std::int64_t in_pass = 0;              ///< of all prompts that share it
   [[nodiscard]] Duration end() const { return start + duration; }
 };
 
-/// The stages of all placed prompts, by decision and then by stage. Pipelines are looked up by
-/// number. Throws Error where a decision names one that does not serve.
+/// The stages of all placed prompts, by decision, then by pass, then by stage. Pipelines are looked
+/// up by number. Throws Error where a decision names one that does not serve.
 [[nodiscard]] std::vector<PlacedStage> placed_stages(const std::vector<Served>& served,
                                                      const std::vector<Decision>& decisions);
 
@@ -37,6 +40,7 @@ struct FillOptions {
 };
 
 /// A stage of a prefill, and the op that it is; or, in parts one after the other, the last of them.
+/// Prompts that share a pass have the same ops.
 struct FilledStage {
   PlacedStage placed;
   OpId op{};
@@ -49,19 +53,30 @@ struct FilledToken {
   OpId op{};
 };
 
+/// A message of a prefill: to a stage from the one before it, or a slice of the keys and values of
+/// a stage.
+struct FilledMessage {
+  std::size_t stage = 0;  ///< of FilledPlan::stages: to which it goes, or whose it is
+  OpId send{}, recv{};
+  bool is_slice = false;
+  std::int64_t first = 0, bytes = 0;  ///< of a slice: among those of the stage in this pass
+};
+
 /// A plan of training with placed prefills in its bubbles.
 struct FilledPlan {
   Plan plan;
-  std::vector<FilledStage> stages;  ///< by decision and then by stage
+  std::vector<FilledStage> stages;  ///< as placed_stages()
   std::vector<FilledToken> tokens;  ///< ascending by decision, of those whose keys and values leave
   std::vector<OpId> training;       ///< by op of the plan without prefills: its id here
+  std::vector<FilledMessage> messages{};
 };
 
-/// Adds the stages of placed prompts to a plan of training whose predicted times are `times`. Each
-/// is an optional op of its own lane, "prefill", on the device of its rank:
+/// Adds the stages of placed prompts to a plan of training whose predicted times are `times`. Each,
+/// of each pass, is an optional op of its own lane, "prefill", on the device of its rank:
 ///  - it starts at its placed time at the earliest, after the block whose end opens its bubble;
 ///  - its deadline is the predicted start of the block that closes the bubble, or `end` after the
-///    last: what would end later is skipped, and so are its prompt's later stages. The placement
+///    last: what would end later is skipped, and so are its prompt's later stages and passes, and
+///    those of all prompts that share it. The placement
 ///    has no stage after `end` (FillRange::apart);
 ///  - between stages a message carries the activation (tokens x hidden x 2 bytes, where dimensions
 ///    are known), which takes ServedModel::hop and holds no link.

@@ -1,6 +1,7 @@
 #include "prefill/lowering/filled_plan.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <gtest/gtest.h>
 
@@ -89,6 +90,64 @@ TEST(FilledPlan, PassesActivationsBetweenStages) {
             "rank 2 (dc0, stage 0, replica 1): prefill of request 7");
 }
 
+/// A prompt of 100 tokens, of which the first 40 are a pass of their own.
+Decision in_two_passes(const Stretch& stretch, Duration second) {
+  Decision decision = stretch.place({{0, 200ms, 100}}).front();
+  decision.passes = {{decision.start, 40ms, 40, 40}, {second, 60ms, 60, 60}};
+  decision.end = second + 60ms;
+  return decision;
+}
+
+// Device 0 is idle from 200 to 500 ms.
+TEST(FilledPlan, PlaysAPromptInPasses) {
+  const Stretch stretch{two_stages(), "gpipe", 1};
+  const std::vector decisions{in_two_passes(stretch, 300ms)};
+  ASSERT_EQ(decisions[0].start, 200ms);
+  const FilledPlan filled = stretch.fill(decisions);
+  ASSERT_EQ(filled.stages.size(), 2U);
+  EXPECT_EQ(filled.stages[1].placed.context, 40);
+  EXPECT_EQ(filled.stages[1].placed.tokens, 60);
+  const OpResults results = sim::simulate_results(filled.plan);
+  EXPECT_EQ(results.times[index(filled.stages[0].op)].end, 240ms);
+  EXPECT_EQ(results.times[index(filled.stages[1].op)].start, 300ms);
+  EXPECT_EQ(results.times[index(filled.stages[1].op)].end, 360ms);
+  EXPECT_EQ(moved(stretch, filled, results), 0);
+}
+
+TEST(FilledPlan, LeavesOutWhatFollowsAPassThatIsDeclined) {
+  const Stretch stretch{two_stages(2, 2), "gpipe", 1};
+  FilledPlan filled = stretch.fill({in_two_passes(stretch, 300ms)});
+  ASSERT_EQ(filled.stages.size(), 4U) << "two passes on two GPUs";
+  filled.plan.ops[index(filled.stages[0].op)].duration = 301ms;
+  const OpResults results = sim::simulate_results(filled.plan);
+  for (const FilledStage& stage : filled.stages)
+    EXPECT_EQ(results.outcomes[index(stage.op)], longhaul::Outcome::skipped) << stage.placed.stage;
+}
+
+// Request 1 joins the second pass of request 0.
+TEST(FilledPlan, PlaysAPassThatPromptsShare) {
+  const Stretch stretch{two_stages(), "gpipe", 1};
+  std::vector decisions{in_two_passes(stretch, 300ms), in_two_passes(stretch, 300ms)};
+  decisions[1].request = 1;
+  decisions[1].tokens = 20;
+  decisions[0].passes[1] = {300ms, 80ms, 60, 80};
+  decisions[1].passes = {{300ms, 80ms, 20, 80}};
+  decisions[1].start = 300ms;
+  FilledPlan filled = stretch.fill(decisions);
+  ASSERT_EQ(filled.stages.size(), 3U);
+  EXPECT_EQ(filled.stages[2].op, filled.stages[1].op);
+  EXPECT_EQ(filled.plan.extras.windows.size(), 2U);
+  ASSERT_EQ(filled.plan.extras.served.size(), 2U);
+  EXPECT_EQ(filled.plan.extras.served[1].tokens, 80);
+  OpResults results = sim::simulate_results(filled.plan);
+  EXPECT_EQ(results.times[index(filled.stages[2].op)].start, 300ms);
+  EXPECT_EQ(results.times[index(filled.stages[2].op)].end, 380ms);
+  EXPECT_EQ(moved(stretch, filled, results), 0);
+  filled.plan.ops[index(filled.stages[0].op)].duration = 301ms;
+  results = sim::simulate_results(filled.plan);
+  EXPECT_EQ(results.outcomes[index(filled.stages[2].op)], longhaul::Outcome::skipped);
+}
+
 // 350 ms where 100 were estimated: until 550, on a device whose next block is due at 500.
 TEST(FilledPlan, LetsABlockWaitForAPrefillThatTakesLonger) {
   const Stretch stretch{two_stages(), "gpipe", 1};
@@ -167,6 +226,41 @@ TEST(FilledPlan, SendsKeysAndValuesLayerByLayerOrWhole) {
   EXPECT_EQ(token_of(KvSending::whole).start, 350ms + 20ms + 1ms);
   EXPECT_EQ(token_of(KvSending::whole).end, 391ms);
   EXPECT_TRUE(stretch.fill(decisions).tokens.empty()) << "they stay";
+}
+
+TEST(FilledPlan, SendsTheKeysAndValuesOfEachPass) {
+  const Stretch stretch{with_decode(two_stages()), "gpipe", 1};
+  const std::vector decisions{in_two_passes(stretch, 300ms)};
+  for (const KvSending sending : {KvSending::layerwise, KvSending::whole}) {
+    const FilledPlan filled = stretch.fill(decisions, {.kv = sending});
+    std::map<std::size_t, std::int64_t> bytes;
+    for (const FilledMessage& each : filled.messages) {
+      EXPECT_TRUE(each.is_slice);
+      EXPECT_EQ(each.first, bytes[each.stage]) << "one after the other";
+      EXPECT_EQ(filled.plan.op(each.send).size, Bytes{each.bytes});
+      bytes[each.stage] += each.bytes;
+    }
+    const ServedDimensions& model = *stretch.served[0].model.dimensions;
+    EXPECT_EQ(bytes[0], model.kv(40).count());
+    EXPECT_EQ(bytes[1], model.kv(60).count());
+    for (const plan::OpSlice& slice : filled.plan.extras.slices) {
+      EXPECT_EQ(slice.slices, static_cast<int>(filled.messages.size()));
+      EXPECT_LT(slice.slice, slice.slices);
+    }
+    const OpResults results = sim::simulate_results(filled.plan);
+    ASSERT_EQ(filled.tokens.size(), 1U);
+    for (const FilledMessage& each : filled.messages)
+      EXPECT_LE(results.times[index(each.recv)].end,
+                results.times[index(filled.tokens[0].op)].start);
+    const auto first_leaves = [&] {
+      Duration first = Duration::max();
+      for (const FilledMessage& each : filled.messages)
+        first = std::min(first, results.times[index(each.send)].start);
+      return first;
+    };
+    EXPECT_EQ(first_leaves(), sending == KvSending::layerwise ? 220ms : 360ms);
+    EXPECT_EQ(moved(stretch, filled, results), 0);
+  }
 }
 
 TEST(FilledPlan, NeedsADecodeRankWhereKeysAndValuesLeave) {
