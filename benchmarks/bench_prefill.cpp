@@ -21,7 +21,8 @@ using harness::PrefillSettings;
 harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& options,
                                    const PrefillSettings& settings) {
   const std::string text = harness::on_rank0(ranks.world(), [&] {
-    if (options.check) return nlohmann::json(harness::tiny_input(options.kv)).dump();
+    if (options.check)
+      return nlohmann::json(harness::tiny_input(options.kv, settings.compute.real)).dump();
     const Scenario scenario = scenario::load_scenario(options.scenario, options.overrides);
     if (!options.out.empty()) harness::require_free(options.out);
     const std::string requests =
@@ -35,6 +36,7 @@ harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& o
         scenario::parse_scenario(handed["scenario"].get<std::string>(), options.scenario,
                                  options.overrides),
         options.schedule, handed["requests"].get<std::string>(), options.requests, settings);
+    harness::check_real_stretches(planned, settings);
     harness::check_rank_count(planned, ranks, options);
   });
   return planned;

@@ -75,6 +75,10 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.option("--kv", options.kv,
                    "layerwise (default) or whole: how keys and values go to decode ranks");
   arguments
+      .option("--compute", options.compute,
+              "timed: blocks and prompts take their modelled time; real: layers of both models")
+      .shows_default();
+  arguments
       .option("--policy", options.policy,
               "best-fit, earliest, or careless: a control that gives way to no block")
       .shows_default();
@@ -122,6 +126,9 @@ PrefillSettings settings_of(const PrefillOptions& options) {
       fail("--kv: live prefills send no keys and values. Leave it out, or --controller live.");
     settings.kv = choice<prefill::KvSending>("--kv", options.kv);
   }
+  ComputeOptions compute;
+  compute.compute = options.compute;
+  settings.compute = compute_settings_of(compute);
   settings.pairs = options.pairs;
   settings.stretch = options.stretch;
   settings.warmup = options.warmup;

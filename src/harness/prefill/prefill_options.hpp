@@ -5,6 +5,7 @@
 
 #include "engine/options.hpp"
 #include "harness/environment/shared_options.hpp"
+#include "harness/options/compute_options.hpp"
 #include "prefill/lowering/filled_plan.hpp"
 #include "prefill/play/play.hpp"
 #include "prefill/requests.hpp"
@@ -19,6 +20,7 @@ struct PrefillOptions : SharedOptions {
   std::string overrun, kv;                       ///< empty: not given
   std::string backlog, patience, rate, poisson;  ///< empty: not given
   std::string credit = "1ms", fault;
+  std::string compute = "timed";
   std::string listen;  ///< empty: not given
   int pairs = 20, stretch = 2, warmup = 1;
   bool no_report = false;  ///< report.html beside the trace
@@ -42,6 +44,7 @@ struct PrefillSettings {
   int pairs = 20;                                  ///< of stretches, with prefill and without
   int stretch = 2;                                 ///< iterations
   int warmup = 1;                                  ///< pairs before them, which are not measured
+  ComputeSettings compute;                         ///< of blocks and prompts
   engine::EngineOptions engine;
   Duration deadline{};
 };

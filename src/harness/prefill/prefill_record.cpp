@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/statistics/sample.hpp"
+#include "harness/records/pipeline_record.hpp"
 #include "prefill/outcome.hpp"
 #include "report/record_file.hpp"
 
@@ -326,7 +327,7 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["scenario"] = planned.scenario.name;
   record["scenario_text"] = planned.scenario.text;
   record["time_scale"] = planned.time_scale;
-  record["compute"] = "timed";
+  record["compute"] = run.real ? "real" : "timed";
   record["network"] = "emulated";
   record["lateness_credit_ns"] = settings.engine.credit.count();
   record["payload_bytes"] = settings.engine.payload.count();
@@ -339,7 +340,14 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
                        ? fmt::format("a backlog of {}", settings.backlog->waiting)
                        : fmt::format("an open loop of {} requests", planned.requests.size());
   record["stretch_iterations"] = settings.stretch;
-  record["check"] = run.wrong == 0 ? "ok" : "wrong";
+  const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
+  record["check"] = run.wrong == 0 && !prompts_wrong ? "ok" : "wrong";
+  if (run.real) {
+    record["real"] = served_json(run.real->served);
+    record["real"]["ops"] = run.real->ops;
+    record["real"]["ops_longer_than_planned"] = run.real->longer;
+    record["training"] = real_json(run.real->training);
+  }
   record["messages"] = run.messages;
   record["blocks"] = run.blocks;
   record["environment"] = environment;

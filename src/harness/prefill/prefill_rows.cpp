@@ -42,7 +42,8 @@ nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOp
           {"--requests", options.requests},     {"--policy", options.policy},
           {"--controller", options.controller}, {"--overrun", options.overrun},
           {"--backlog", options.backlog},       {"--pairs", options.pairs},
-          {"--stretch", options.stretch},       {"--kv", options.kv}};
+          {"--stretch", options.stretch},       {"--kv", options.kv},
+          {"--compute", options.compute}};
 }
 
 nlohmann::json announced_pairs(const PlannedStretches& planned, const PrefillSettings& settings,
@@ -125,11 +126,35 @@ void make_tiny(PrefillOptions& options) {
     options.requests = "--check";
     options.pairs = 3;
   }
-  options.stretch = 2;
+  options.stretch = options.compute == "real" ? 1 : 2;
   options.warmup = 1;
 }
 
-std::map<std::string, std::string> tiny_input(const std::string& kv) {
+namespace {
+
+constexpr const char* kTinyCosts = R"([costs]
+forward = "4ms"
+backward = "8ms"
+message = "1MiB"
+activation = "1MiB"
+weights = "1MiB"
+)";
+/// Layers that take far less than their forward of 19 ms.
+constexpr const char* kTinyModel = R"([model]
+name = "tiny"
+layers = 6
+hidden = 32
+intermediate = 64
+heads = 4
+kv_heads = 2
+vocabulary = 64
+sequence_length = 16
+achieved_flops = "0.05GFLOP/s"
+)";
+
+}  // namespace
+
+std::map<std::string, std::string> tiny_input(const std::string& kv, bool real) {
   // Slow enough that messages of training meet a slice.
   const std::string sends = kv.empty() ? "" : R"(
 decode = {rate = "15Mbps", latency = "500us", slice = "4KiB", first_token = "2ms"}
@@ -139,17 +164,13 @@ internal = "4Gbps"
 )";
   return {{"scenario", R"([scenario]
 name = "tiny prefill"
-[costs]
-forward = "4ms"
-backward = "8ms"
-message = "1MiB"
-activation = "1MiB"
-weights = "1MiB"
-[parallel]
+)" + std::string{real ? kTinyModel : kTinyCosts} +
+                           R"([parallel]
 stages = 2
 replicas = 2
 microbatches = 2
-gradient_sync = "none"
+gradient_sync = ")" + (real ? "all-reduce" : "none") +
+                           R"("
 [[datacenter]]
 name = "west"
 stages = [0, 1]
@@ -159,8 +180,8 @@ achieved_flops = "0.006TFLOP/s"
 floor = "1ms"
 stages = 2
 hop = "100us"
-guard = "1ms"
-)" + sends},
+guard = ")" + (real ? "15ms" : "1ms") +
+                           "\"\n" + sends},
           {"requests",
            "{\"timestamp\": 0, \"input_length\": 60}\n{\"timestamp\": 5, \"input_length\": 20}\n"
            "{\"timestamp\": 20, \"input_length\": 80}\n{\"timestamp\": 40, \"input_length\": 10}\n"

@@ -43,8 +43,9 @@ private:
 /// What --check asks for, in place of what was typed.
 void make_tiny(PrefillOptions& options);
 /// Scenario and requests of it: {"scenario", "requests"}. `kv`: --kv; empty, no keys and values
-/// leave.
-[[nodiscard]] std::map<std::string, std::string> tiny_input(const std::string& kv = {});
+/// leave. `real`: of layers that are computed.
+[[nodiscard]] std::map<std::string, std::string> tiny_input(const std::string& kv = {},
+                                                            bool real = false);
 
 /// Throws Error, which says how to start it, where there are more or fewer ranks than it needs.
 void check_rank_count(const PlannedStretches& planned, const engine::Ranks& ranks,

@@ -97,23 +97,43 @@ std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
 /// Stretches of this run on this rank.
 class Playing {
 public:
-  Playing(engine::Ranks& ranks, const PrefillSettings& settings)
-      : ranks_{ranks}, settings_{settings} {}
+  Playing(engine::Ranks& ranks, const PlannedStretches& planned, const PrefillSettings& settings)
+      : ranks_{ranks}, planned_{planned}, settings_{settings} {
+    if (settings.compute.real) real_ = std::make_unique<RealStretches>(ranks, planned, settings);
+  }
 
-  [[nodiscard]] engine::IterationResult play(const Plan& plan, const OpTimes& predicted,
-                                             int number) {
+  /// `filled`: with prefill; nullptr: without.
+  [[nodiscard]] engine::IterationResult play(const FilledStretch* filled, int number) {
+    const Plan& plan = filled != nullptr ? filled->filled.plan : planned_.training;
+    const OpTimes& predicted = filled != nullptr ? filled->predicted.times : planned_.predicted;
+    if (!real_) {
+      engine::Engine engine{plan, ranks_, device_, settings_.engine};
+      return play(engine, plan, predicted, number);
+    }
+    real_->begin(filled);
+    engine::Engine engine{plan, ranks_, real_->device(), real_->data_plane(), settings_.engine};
+    engine::IterationResult result = play(engine, plan, predicted, number);
+    real_->end(result.checks);
+    return result;
+  }
+  /// nullptr: blocks are timed.
+  [[nodiscard]] RealStretches* real() { return real_.get(); }
+
+private:
+  [[nodiscard]] engine::IterationResult play(engine::Engine& engine, const Plan& plan,
+                                             const OpTimes& predicted, int number) {
     const Duration longest = 2 * engine::longest_wait(plan, predicted, ranks_.self());
-    engine::Engine engine{plan, ranks_, device_, settings_.engine};
     ranks_.watchdog().watch(&plan, longest);
     engine::IterationResult result = engine.run(number);
     ranks_.watchdog().watch(nullptr, {});
     return result;
   }
 
-private:
   engine::Ranks& ranks_;
+  const PlannedStretches& planned_;
   const PrefillSettings& settings_;
   device::TimedDevice device_;
+  std::unique_ptr<RealStretches> real_;
 };
 
 /// Pairs, planned or live.
@@ -125,7 +145,7 @@ public:
         planned_{planned},
         settings_{settings},
         offset_{offset},
-        playing_{ranks, settings} {}
+        playing_{ranks, planned, settings} {}
 
   struct Results {
     engine::IterationResult with, without;
@@ -140,13 +160,15 @@ public:
     FilledStretch filled = live ? live_->open() : planned_.fill(std::max(pair, 0), settings_);
     for (const bool now_with : {prefill_first, !prefill_first})
       (now_with ? results.with : results.without) =
-          now_with ? playing_.play(filled.filled.plan, filled.predicted.times, pair)
-                   : playing_.play(planned_.training, planned_.predicted, pair);
+          playing_.play(now_with ? &filled : nullptr, pair);
     results.on = gather_results(ranks_, filled.filled.plan, offset_, results.with);
     results.off = gather_results(ranks_, planned_.training, offset_, results.without);
     results.wrong = gather_wrong(ranks_, results.with);
     return live ? live_->close(ranks_, results.on) : filled;
   }
+
+  /// nullptr: blocks are timed.
+  [[nodiscard]] RealStretches* real() { return playing_.real(); }
 
   /// All ranks get what the controller answered, and whose sender had gone.
   void add_answers(PrefillRun& run) {
@@ -219,9 +241,15 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                            outcome_of_training(planned.training, results.off.times),
                            outcome_of_filled(planned, of, of.predicted)});
     }
+    if (pair >= 0 && pairs.real() != nullptr)
+      pairs.real()->check_prompts(filled, ranks.is_first() ? &run.pairs.back().with : nullptr);
     if (pair_done) pair_done(run.pairs);
   }
   pairs.add_answers(run);
+  if (pairs.real() != nullptr) {
+    RealStretches::Results real = pairs.real()->finish();
+    if (ranks.is_first()) run.real = std::move(real);
+  }
   run.predicted_answers =
       settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
   run.wrong = ranks.world().sum(mine.wrong());

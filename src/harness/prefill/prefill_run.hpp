@@ -6,6 +6,7 @@
 #include "engine/engine.hpp"
 #include "engine/ranks.hpp"
 #include "harness/prefill/planned_stretches.hpp"
+#include "harness/prefill/real_stretches.hpp"
 #include "harness/prefill/stretch_outcome.hpp"
 
 namespace longhaul::harness {
@@ -24,6 +25,7 @@ struct PrefillRun {
   std::vector<prefill::Decision> answers, predicted_answers;
   std::vector<prefill::Decision> cancelled;  ///< of a live run: their sender went before they began
   std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
+  std::optional<RealStretches::Results> real;        ///< of real layers, on rank 0
 };
 
 /// What a simulation of a live run says of it: its stretches with prefill, pair by pair, and an

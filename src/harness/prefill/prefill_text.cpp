@@ -30,6 +30,33 @@ std::string kv_text(const ordered_json& schedule) {
       to_text(Duration{schedule["predicted_training_delay"]["by_kv_ns"].get<std::int64_t>()}));
 }
 
+/// Empty where blocks were timed.
+std::string real_text(const ordered_json& record) {
+  if (!record.contains("real")) return {};
+  const ordered_json& real = record["real"];
+  const auto number = [&](const char* name) {
+    return real[name].is_null() ? std::string{"-"}
+                                : fmt::format("{:.1e}", real[name].get<double>());
+  };
+  std::string text = fmt::format(
+      "real layers: {} prompts of {} tokens held against one rank, logits of last tokens differ by "
+      "at most {}",
+      real["prompts"].get<std::int64_t>(), real["tokens"].get<std::int64_t>(),
+      number("logits_largest_difference"));
+  if (!real["kv_bytes_equal"].is_null())
+    text += fmt::format("; {} bytes of keys and values {}, {} tokens decoded from them {}",
+                        real["kv_bytes"].get<std::int64_t>(),
+                        real["kv_bytes_equal"].get<bool>() ? "as sent" : "NOT as sent",
+                        real["decoded_tokens"].get<std::int64_t>(),
+                        real["decoded_equal"].get<bool>() ? "equal" : "NOT equal");
+  const ordered_json& training = record["training"];
+  return text + fmt::format(
+                    "\ntraining: gradients of {} iterations held against one rank ({:g} is "
+                    "allowed)\n",
+                    training["iterations_checked"].get<int>(),
+                    training["allowed_difference"].get<double>());
+}
+
 }  // namespace
 
 std::string why_not_sound(const PrefillRun& run) {
@@ -39,8 +66,14 @@ std::string why_not_sound(const PrefillRun& run) {
       for (const PlayedRequest& each : pair.with.requests)
         if (each.came_wrong)
           which += fmt::format("keys and values of request {} came wrong; ", each.request);
+    if (run.real)
+      for (const std::string& wrong : run.real->training.wrong) which += wrong + "; ";
     return fmt::format("{}{} messages or blocks were wrong", which, run.wrong);
   }
+  if (run.real && run.real->served.wrong_prompts > 0)
+    return fmt::format("{} of {} prompts are not those of one rank: {}",
+                       run.real->served.wrong_prompts, run.real->served.prompts,
+                       fmt::join(run.real->served.wrong, "; "));
   std::set<std::int64_t> answered;
   for (const auto* const all : {&run.answers, &run.cancelled})
     for (const prefill::Decision& each : *all)
@@ -109,7 +142,7 @@ std::string prefill_text(const ordered_json& record) {
                      pairs["verdict"].get<std::string>(),
                      delay["blocks_bound_by_prefill"].get<std::int64_t>(),
                      time(delay["total_ns"])) +
-         kv_text(schedule);
+         kv_text(schedule) + real_text(record);
 }
 
 }  // namespace longhaul::harness

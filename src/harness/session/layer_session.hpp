@@ -21,6 +21,8 @@ public:
              const std::optional<engine::Fault>& fault) override;
   [[nodiscard]] std::unique_ptr<engine::Device> make_device() override;
   [[nodiscard]] engine::DataPlane& data_plane() override { return *data_plane_; }
+  /// The blocks, for a device that runs other work, too.
+  [[nodiscard]] engine::BlockWork& work() { return *work_; }
   void begin_iteration(int iteration) override;
   [[nodiscard]] const Plan& measured_plan() const override { return measured_plan_; }
 

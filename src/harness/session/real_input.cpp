@@ -28,7 +28,27 @@ void check_blocks(const Scenario& scenario) {
         parallel.replicas);
 }
 
+void check_real_model(const Scenario& scenario) {
+  if (scenario.model->tensor_parallel > 1)
+    fail(
+        "model.tensor_parallel = {} (a device of real layers is one rank, which computes all of "
+        "them). Write --set model.tensor_parallel=1.",
+        scenario.model->tensor_parallel);
+  if (scenario.has_uneven_replicas())
+    fail(
+        "the replicas have different costs or microbatches (real layers check their gradients "
+        "against equal ones). Give all the same.");
+}
+
 }  // namespace
+
+void check_real_schedule(const Scenario& scenario, const Schedule& schedule) {
+  const nn::ModelShape shape = training::model_shape(scenario);
+  for (const nn::LayerRange& layers : training::layers_of_stages(schedule, scenario))
+    nn::check_layers(shape, layers);
+  check_real_model(scenario);
+  check_blocks(scenario);
+}
 
 void check_real_input(const PipelineInput& input) {
   if (!input.compute.real) return;
@@ -37,15 +57,7 @@ void check_real_input(const PipelineInput& input) {
     for (const nn::LayerRange& layers :
          training::layers_of_stages(planned.schedule, input.scenario))
       nn::check_layers(shape, layers);
-  if (input.scenario.model->tensor_parallel > 1)
-    fail(
-        "model.tensor_parallel = {} (a device of real layers is one rank, which computes all of "
-        "them). Write --set model.tensor_parallel=1.",
-        input.scenario.model->tensor_parallel);
-  if (input.scenario.has_uneven_replicas())
-    fail(
-        "the replicas have different costs or microbatches (real layers check their gradients "
-        "against equal ones). Give all the same.");
+  check_real_model(input.scenario);
   if (!input.scenario.services.empty())
     fail("[[service]] ranks beside real layers (they have none). Leave --compute real out.");
   for (const PlannedSchedule& planned : input.schedules) {

@@ -106,6 +106,8 @@ private:
 
 /// Throws Error where the schedules of the input cannot be computed: says what to change.
 void check_real_input(const PipelineInput& input);
+/// The same of one schedule, without an overlap.
+void check_real_schedule(const Scenario& scenario, const Schedule& schedule);
 
 /// The device that computes a rank's blocks in a run segment, and the data plane of its messages.
 class ComputeBackend {
