@@ -27,11 +27,17 @@ std::int64_t count_wrong(const std::vector<harness::PipelineMeasurement>& segmen
   return wrong + (missed.empty() ? 0 : 1);
 }
 
-/// The iterations on these ranks. `left`: who left before them; `ended`: when the part before did,
-/// and then when this one did.
+/// What a part of a run leaves to the next.
+struct PartEnd {
+  TimePoint time{};  ///< when its files were written
+  Rank played{};     ///< by this process: ranks of a datacenter lie on whole hosts
+};
+
+/// The iterations on these ranks. `left`: who left before them. `end` is the part's before, and
+/// then this one's.
 ExitCode run(comm::Communicator world, const harness::PipelineOptions& options,
              harness::PipelineSettings settings, const std::optional<harness::SiteLeft>& left,
-             TimePoint& ended) {
+             PartEnd& end) {
   std::optional<engine::Ranks> made{std::in_place, std::move(world),
                                     engine::WatchdogOptions{settings.deadline}};
   harness::PipelineInput input = harness::prepare_input(*made, options, settings.planner);
@@ -69,15 +75,15 @@ ExitCode run(comm::Communicator world, const harness::PipelineOptions& options,
   const harness::GpuReport gpus{ranks, settings.compute.device};
   const TimePoint began = now();
   input.left = left;
-  if (left) input.left->gap = began - ended;
+  if (left) input.left->gap = began - end.time;
   const auto outcomes = harness::with_watchdog(ranks, [&] {
     return harness::run_schedules(ranks, input, options, engine,
                                   harness::adapt_options_of(options, settings), environment,
                                   directory);
   });
-  ended = now();
+  const Duration took = now() - began;
   nlohmann::json after = harness::described(environment.after(), options, input, transport);
-  if (!after.is_null()) after["iterations_ns"] = (ended - began).count();
+  if (!after.is_null()) after["iterations_ns"] = took.count();
   gpus.add_to(after);
   const harness::ReportWriter writer{input, options};
   const std::string wrong = harness::on_rank0(ranks.world(), [&] {
@@ -85,6 +91,7 @@ ExitCode run(comm::Communicator world, const harness::PipelineOptions& options,
     return std::to_string(count_wrong(harness::segments_of(outcomes), settings));
   });
   ranks.host_ranks().mine().phase = comm::Phase::finished;
+  end = {now(), ranks.self()};
   return wrong == "0" ? ExitCode::fine : ExitCode::answer_is_no;
 }
 
@@ -93,12 +100,13 @@ ExitCode run_leaving(const harness::PipelineOptions& options,
                      const harness::PipelineSettings& settings) {
   const comm::Communicator all = comm::Communicator::world();
   const harness::LeavingRun leaving = harness::plan_leave(all, options, settings.planner);
-  TimePoint ended{};
-  const ExitCode before = run(all.duplicate(), leaving.before, settings, {}, ended);
-  const bool stays = leaving.rank_after.has_value();
-  comm::Communicator rest = all.split(stays ? 0 : 1, leaving.rank_after.value_or(0));
-  const ExitCode after = harness::run_on_some(all, stays, [&] {
-    return run(std::move(rest), leaving.after, settings, leaving.left, ended);
+  PartEnd end;
+  const ExitCode before = run(all.duplicate(), leaving.before, settings, {}, end);
+  const std::optional<Rank> place = leaving.places[index(end.played)];
+  comm::Communicator rest =
+      all.split(place ? 0 : 1, place ? static_cast<int>(*place) : static_cast<int>(end.played));
+  const ExitCode after = harness::run_on_some(all, place.has_value(), [&] {
+    return run(std::move(rest), leaving.after, settings, leaving.left, end);
   });
   return std::max(before, after);
 }
@@ -112,8 +120,8 @@ ExitCode main_of(int argc, char** argv) {
   harness::PipelineSettings settings;
   harness::collectively([&] { settings = harness::settings_of(options); });
   if (!options.leave.empty()) return run_leaving(options, settings);
-  TimePoint ended{};
-  return run(comm::Communicator::world(), options, settings, {}, ended);
+  PartEnd end;
+  return run(comm::Communicator::world(), options, settings, {}, end);
 }
 
 }  // namespace

@@ -2,13 +2,10 @@
 
 namespace longhaul::cuda::detail {
 
-bool device_prepares_kernels() {
-  static const bool prepares = [] {
-    int major = 0;
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
-    return major >= 9;
-  }();
-  return prepares;
+bool waits_for_kernel_before(const void* kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel));
+  return attributes.ptxVersion >= 90;
 }
 
 }  // namespace longhaul::cuda::detail

@@ -32,8 +32,9 @@ namespace detail {
 
 enum class Start { after_kernel_before, prepared };
 
-/// Can the first device prepare a kernel while another runs (compute capability 9.0)?
-[[nodiscard]] bool device_prepares_kernels();
+/// Was the kernel compiled for compute capability 9.0, so that it waits for the one before it? Code
+/// for earlier ones does not, whatever device it runs on.
+[[nodiscard]] bool waits_for_kernel_before(const void* kernel);
 
 template <typename... Parameters, typename... Arguments>
 void launch_as(Start start, void (*kernel)(Parameters...), const Launch& how,
@@ -53,7 +54,11 @@ void launch_as(Start start, void (*kernel)(Parameters...), const Launch& how,
   prepared.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   prepared.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &prepared;
-  config.numAttrs = start == Start::prepared && device_prepares_kernels() ? 1 : 0;
+  if (start == Start::prepared) {
+    // One answer for all kernels of these parameters: all are compiled for the same.
+    static const bool waits = waits_for_kernel_before(reinterpret_cast<const void*>(kernel));
+    config.numAttrs = waits ? 1 : 0;
+  }
   check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...), how.where);
 }
 

@@ -83,6 +83,18 @@ void put_header(Advised& advised, const Options& options, const Scenario& scenar
                              problem.machine->name, problem.model.global_batch);
 }
 
+/// Nanodollars of a ns that computes the prompts of the load, one after the other.
+double worth_of_idle(const Scenario& scenario, const PrefillInput& prompts) {
+  double tokens = 0, time = 0;
+  for (const prefill::Request& request : prompts.requests)
+    if (const auto takes = scenario.served.front().time(request.tokens)) {
+      tokens += static_cast<double>(request.tokens);
+      time += static_cast<double>(takes->count());
+    }
+  constexpr double kNanodollars = 1e9;
+  return time > 0 ? tokens / time * *prompts.price / 1e6 * kNanodollars : 0;
+}
+
 /// Of an open layout: prompts wait without end, each copy of a plan's ranks has its own.
 PrefillInput fill_layouts(const Options& options, const Scenario& scenario,
                           planner::LayoutAdviceOptions& layouts) {
@@ -93,6 +105,12 @@ PrefillInput fill_layouts(const Options& options, const Scenario& scenario,
         "their own, so that each needs a queue). Write --backlog 512.",
         options.files.front());
   for (const ServedModel& served : scenario.served)
+    if (served.stages > 1)
+      fail(
+          "--objective value: prefill.stages = {} of {} takes {} DP-cells, and a plan's ranks are "
+          "of one. Write 1, or add parallel.stages.",
+          served.stages, options.files.front(), served.stages);
+  for (const ServedModel& served : scenario.served)
     if (served.decode)
       fail(
           "--objective value: prefill.decode of {} names ranks that no layout has yet. Leave it "
@@ -100,8 +118,9 @@ PrefillInput fill_layouts(const Options& options, const Scenario& scenario,
           options.files.front());
   layouts.goal = planner::AdviceGoal::cost;
   layouts.appended = prefill_text(scenario);
+  layouts.idle_nanodollars = worth_of_idle(scenario, prompts);
   for (const std::string& each : options.overrides)
-    if (each.starts_with("prefill.")) layouts.overrides.push_back(each);
+    if (each.starts_with("prefill.") || each.starts_with("run.")) layouts.overrides.push_back(each);
   return prompts;
 }
 
@@ -152,7 +171,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
                                    return place_in(found.layouts[to_size(plan.scenario)],
                                                    layouts.dollars_per_gpu_hour);
                                  },
-                                 *prompts, kFilledWithoutIdeas)
+                                 *prompts, kFilledWithoutIdeas, layouts.searches.stopped)
                            : std::move(found.advice);
   for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
     const AdvisedLayout& layout =

@@ -6,6 +6,7 @@
 #include "cli/prefill/filled_schedule.hpp"
 #include "planner/advice/idea_pool.hpp"
 #include "prefill/outcome.hpp"
+#include "scenario/reader/stored_text.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -40,6 +41,18 @@ Earned earned_in(const AdvisedPlan& plan, const Scenario& scenario, const Prefil
   return earned;
 }
 
+/// The name of a table whose header the line is: "run" of "  [ run ]  # a comment"; else empty.
+std::string table_of(const std::string& line) {
+  const std::size_t open = line.find_first_not_of(" \t");
+  if (open == std::string::npos || line[open] != '[') return {};
+  std::string name;
+  for (const char letter : line.substr(open)) {
+    if (letter == ']') return name;
+    if (letter != '[' && letter != ' ' && letter != '\t') name += letter;
+  }
+  return {};
+}
+
 }  // namespace
 
 PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
@@ -57,39 +70,46 @@ FilledPlace place_of_stages(const Scenario& scenario) {
 }
 
 std::string prefill_text(const Scenario& scenario) {
+  const std::string all = scenario::without_stored_options(scenario.text);
   std::string text, held;
-  bool is_prefill = false;
-  for (std::size_t at = 0; at < scenario.text.size();) {
-    const std::size_t end = std::min(scenario.text.find('\n', at), scenario.text.size() - 1);
-    const std::string line = scenario.text.substr(at, end + 1 - at);
+  bool is_taken = false, has_prefill = false;
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = std::min(all.find('\n', at), all.size() - 1);
+    const std::string line = all.substr(at, end + 1 - at);
     at = end + 1;
     if (line.starts_with("#: ")) {  // files that the text holds
       held += line;
       continue;
     }
-    if (line.starts_with('['))
-      is_prefill = line.starts_with("[prefill]") || line.starts_with("[[prefill]]") ||
-                   line.starts_with("[prefill.");
-    if (is_prefill) text += line;
+    if (const std::string table = table_of(line); !table.empty()) {
+      const bool is_prefill = table == "prefill" || table.starts_with("prefill.");
+      is_taken = is_prefill || table == "run" || table.starts_with("run.");
+      has_prefill |= is_prefill;
+    }
+    if (is_taken) text += line;
   }
-  if (text.empty())
-    fail("--objective value: {} has no [prefill] of its own lines. Write it as a table.",
+  if (!has_prefill)
+    fail("--objective value: [prefill] of {} is no table of its own lines. Write it as one.",
          scenario.name);
   return "\n" + text + held;
 }
 
 planner::Advice filled_advice(const planner::Advice& advice,
                               const std::function<FilledPlace(const AdvisedPlan&)>& place,
-                              const PrefillInput& input, std::size_t most) {
+                              const PrefillInput& input, std::size_t most,
+                              const std::function<bool()>& stopped) {
   planner::IdeaPool pool;
   for (const planner::UnusedIdea& each : advice.unused) pool.refuse(each.idea, each.reason);
   std::map<unsigned long, std::size_t> filled;
+  bool is_stopped = advice.is_stopped;
   for (AdvisedPlan plan : by_score(advice.all)) {
     const FilledPlace where = place(plan);
     plan.score = std::llround(where.dollars_per_hour / 3600 *  // nanodollars of a ns
                               static_cast<double>(plan.makespan.count()));
     pool.add(plan);
     pool.note_evaluated();
+    is_stopped = is_stopped || (stopped && stopped());
+    if (is_stopped) continue;
     if (!plan.overlap.empty()) continue;  // bubbles are those of whole blocks
     if (filled[plan.ideas.to_ulong()]++ >= (plan.ideas.any() ? kFilled : most)) continue;
     const Earned earned = earned_in(plan, where.scenario, input);
@@ -100,7 +120,7 @@ planner::Advice filled_advice(const planner::Advice& advice,
   }
   planner::Advice found = pool.advice();
   found.evaluated = advice.evaluated;
-  found.is_stopped = advice.is_stopped;
+  found.is_stopped = is_stopped;
   return found;
 }
 

@@ -139,7 +139,7 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   if (prompts)
     advised.advice = filled_advice(
         advised.advice, [&](const auto&) { return place_of_stages(scenario); }, *prompts,
-        std::numeric_limits<std::size_t>::max());
+        std::numeric_limits<std::size_t>::max(), how.stopped);
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
     advised.facts.push_back(with_method(facts, plan, how.methods));

@@ -126,6 +126,9 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   json["gap"] =
       has_bound(plan) ? ordered_json(planner::gap(plan.makespan, plan.bound)) : ordered_json{};
   json["prefill_tokens"] = null_or(plan.prefill_tokens);
+  json["net_dollars"] = advised.goal == AdviceGoal::value
+                            ? ordered_json(static_cast<double>(plan.score) * 1e-9)
+                            : ordered_json{};
   json["memory_bytes"] = facts.memory.count();
   json["ideas"] = names_of(plan.ideas);
   json["loss"] = loss_json(plan, advised);

@@ -62,14 +62,15 @@ struct FilledPlace {
 };
 /// --objective value: plans by what an iteration costs less what prompts earn in it, each with
 /// bubbles that are filled (--requests, --backlog, --prefill-price) and without. `most`: plans
-/// without any idea that are filled, the best.
+/// without any idea that are filled, the best. `stopped` is asked between plans; empty: never.
 [[nodiscard]] planner::Advice filled_advice(
     const planner::Advice& advice,
     const std::function<FilledPlace(const planner::AdvisedPlan&)>& place, const PrefillInput& input,
-    std::size_t most);
+    std::size_t most, const std::function<bool()>& stopped);
 /// Of GPUs without a price each costs kAssumedGpuHour.
 [[nodiscard]] FilledPlace place_of_stages(const Scenario& scenario);
-/// [prefill] of a scenario as TOML, its profile in it; what plans of layouts take over.
+/// [prefill] and [run] of a scenario as TOML, with the files that it holds; what plans of layouts
+/// take over.
 [[nodiscard]] std::string prefill_text(const Scenario& scenario);
 /// The prompts that these options name. Throws Error where one is missing.
 [[nodiscard]] PrefillInput prompts_of(const Options& options, const Scenario& scenario);

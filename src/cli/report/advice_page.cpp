@@ -45,14 +45,21 @@ std::int64_t added_by(const ordered_json& idea, const std::string& unit) {
   return idea.at("added_" + unit).get<std::int64_t>();
 }
 
+/// Are plans compared by their cost less what prompts earn?
+bool is_of_value(const ordered_json& advice) {
+  return at_or_null(advice.at("plans").at(0), "net_dollars").is_number();
+}
+
 std::string advice_asked(const ordered_json& advice) {
   if (at_or_null(advice, "layouts").is_number())
     return fmt::format(
         "Asked: how to divide and train {} {}; of {} layouts {} plans were simulated, nothing was "
         "run.",
         advice.at("scenario").get<std::string>(),
-        unit_of(advice) == "ns" ? "fastest" : "most cheaply", advice.at("layouts").get<int>(),
-        advice.value("searched", 0));
+        unit_of(advice) == "ns" ? "fastest"
+        : is_of_value(advice)   ? "at the least cost less what prompts earn"
+                                : "most cheaply",
+        advice.at("layouts").get<int>(), advice.value("searched", 0));
   const auto count = [&](const char* key, const char* noun) {
     return report::counted(advice.at(key).get<int>(), noun);
   };
@@ -101,7 +108,7 @@ std::string advice_by_how_much(const ordered_json& advice) {
   }
   if (gain <= 0) return fmt::format("No idea makes it better than {}.", over);
   const auto from = baseline.get<double>();
-  const std::string share = from > 0
+  const std::string share = from > static_cast<double>(gain)
                                 ? fmt::format("{:.1f}%", 100 * static_cast<double>(gain) / from)
                                 : score_text(gain, unit);
   return fmt::format("That is {} less than {}; {} brings most of it, {}.", share, over,

@@ -130,7 +130,8 @@ LeavingRun plan_leave(const comm::Communicator& world, const PipelineOptions& op
   run.after.fault.clear();
   if (!options.out.empty()) run.after.out = options.out / "rest";
   const auto places = found["places"].get<std::vector<int>>();
-  if (places[to_size(world.rank())] >= 0) run.rank_after = places[to_size(world.rank())];
+  for (const int place : places)
+    run.places.push_back(place < 0 ? std::nullopt : std::optional{Rank{place}});
   const int gone = found["leave"].get<int>();
   run.left = {leave.site,
               leave.iteration,

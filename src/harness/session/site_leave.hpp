@@ -31,7 +31,8 @@ struct SiteLeave {
 /// A run that a datacenter leaves, in two parts.
 struct LeavingRun {
   PipelineOptions before, after;
-  std::optional<int> rank_after;  ///< none: this rank plays no part of the rest
+  /// Of the rest's, by the rank that a process plays before; none: it has no part of the rest.
+  std::vector<std::optional<Rank>> places;
   SiteLeft left;
 };
 /// Collective over `world`. Rank 0 reads both scenarios, and makes the schedules that need no

@@ -28,6 +28,16 @@ constexpr int kMostCell = 8;
 constexpr double kShareOfSchedules = 0.3;
 constexpr double kLayouts = 4 * kTriedByTime + kTriedByBound;
 
+/// Few enough to be played one by one: bounds of time and cost know nothing of what idle time
+/// earns.
+bool few_layouts(const LayoutSpace& space) {
+  constexpr std::size_t kMost = 2000;
+  return space.tensor.size() * space.data.size() * space.pipeline.size() *
+             space.micro_batch.size() * space.recompute.size() * space.sharding.size() *
+             space.orders.size() <=
+         kMost;
+}
+
 /// The parts of a layout that no order changes.
 Layout without_order(Layout layout) {
   layout.order = {};
@@ -142,6 +152,7 @@ private:
                                    const LayoutSpace& space, bool counts) {
     LayoutSearchOptions how;
     how.keeps_all = true;
+    how.exhaustive = options_.idle_nanodollars > 0 && few_layouts(space);
     if (!options_.searches.methods) how.longest = options_.searches.longest;
     how.is_stopped = options_.searches.stopped;
     LayoutSearch search = search_layouts(problem, space, how);
@@ -184,15 +195,29 @@ private:
     plan.bound = least_makespan(plan.layout, times);
   }
 
-  [[nodiscard]] Score score_of(const LayoutPlan& plan, Duration time) const {
+  [[nodiscard]] Score score_of(const LayoutPlan& plan, Duration time) {
     if (options_.goal == AdviceGoal::time) return time.count();
     constexpr double kNsOfHour = 3600e9, kNanodollars = 1e9;
-    return std::llround(static_cast<double>(time.count()) / kNsOfHour * plan.priced_gpus *
-                        options_.dollars_per_gpu_hour * kNanodollars);
+    const double cost = static_cast<double>(time.count()) / kNsOfHour * plan.priced_gpus *
+                        options_.dollars_per_gpu_hour * kNanodollars;
+    return std::llround(cost - options_.idle_nanodollars * idle_ns(plan, time));
   }
-  [[nodiscard]] Score score_of(const LayoutPlan& plan) const {
-    return score_of(plan, plan.iteration);
+
+  /// Of all GPUs in an iteration of that time; 0 where idle time earns nothing.
+  [[nodiscard]] double idle_ns(const LayoutPlan& plan, Duration time) {
+    if (options_.idle_nanodollars == 0 || timer_.graph(plan.layout) == nullptr) return 0;
+    const LayoutTimes times = timer_.times(plan.layout);
+    double busy = 0;  // of a GPU of each device, summed
+    for (const LayoutTimes::OfChunk& chunk : times.chunks) {
+      const auto of = [&](BlockKind kind) { return chunk[static_cast<std::size_t>(kind)].count(); };
+      busy += static_cast<double>(of(BlockKind::F) + of(BlockKind::R) +
+                                  std::max(of(BlockKind::B), of(BlockKind::D) + of(BlockKind::W)));
+    }
+    busy *= static_cast<double>(times.microbatches) / times.devices;
+    return static_cast<double>(plan.layout.gpus()) *
+           std::max(0.0, static_cast<double>(time.count()) - busy);
   }
+  [[nodiscard]] Score score_of(const LayoutPlan& plan) { return score_of(plan, plan.iteration); }
 
   /// Of the sorted plans the first `most` layouts that are not there yet.
   void take_best(const std::vector<LayoutPlan>& plans, const IdeaSet& base, std::size_t most) {

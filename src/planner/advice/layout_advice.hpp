@@ -14,6 +14,8 @@ struct LayoutAdviceOptions {
   AdviceOptions searches;
   AdviceGoal goal = AdviceGoal::time;
   double dollars_per_gpu_hour = 5;  ///< of the dearest site
+  /// What a GPU that stays idle for a ns is taken to earn while layouts and orders are looked for.
+  double idle_nanodollars = 0;
   /// What every plan's scenario has beside its layout: TOML, and values of --set that are of it.
   std::string appended{};
   std::vector<std::string> overrides{};

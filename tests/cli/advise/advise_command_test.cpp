@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/advise/undivided.hpp"
 #include "cli/support.hpp"
 #include "support/shipped.hpp"
 
@@ -127,41 +128,6 @@ TEST_F(AdviseCommand, FillsWhatStaysIdleWherePromptsEarn) {
               2);
 }
 
-/// A GPT-3.6B on two sites that differ in price; how it is divided is open.
-constexpr const char* kUndivided = R"([model]
-preset = "gpt-3.6b"
-[parallel]
-global_batch = 64
-[search]
-machine = "selene"
-tensor = [2, 8]
-data = [1, 2, 4]
-pipeline = [1, 2, 5]
-micro_batch = [1, 2]
-[[datacenter]]
-name = "west"
-gpus = 32
-price = 4
-[[datacenter]]
-name = "east"
-gpus = 16
-price = 3
-[[link]]
-between = ["west", "east"]
-latency = "20ms"
-bandwidth = "10Gbps"
-)";
-
-class AdviseLayouts : public ::testing::Test {
-protected:
-  Outcome run(std::vector<std::string> options) const {
-    options.insert(options.begin(), {"advise", file_, "--search-moves", "20"});
-    return longhaul_run(options);
-  }
-  TempDir dir_;
-  std::string file_ = dir_.write("undivided.toml", kUndivided);
-};
-
 TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
   const std::string out = dir_.path("advice");
   const Outcome run =
@@ -218,65 +184,6 @@ TEST_F(AdviseLayouts, AreFoundForASiteThatLeavesForADeadlineAndForMoney) {
   const auto failing = best({"--mtbf", "1000h", "--checkpoint", "60s"});
   EXPECT_GT(failing["days"], fastest["days"]);
   EXPECT_EQ(failing["iteration_ns"], fastest["iteration_ns"]);
-}
-
-/// A plan's scenario has the [prefill] of the file, its profile in it, so that `prefill` places the
-/// prompts again; its ranks stand for as many more GPUs, each copy with a queue of its own.
-TEST_F(AdviseLayouts, FillTheBubblesOfTheirPlans) {
-  const std::string file = dir_.write(
-      "served.toml", std::string{kUndivided} + "[prefill]\nmodel = \"llama3-8b\"\nprofile = \"" +
-                         testing::in_checkout("benchmarks/requests/llama3-8b-a100.csv") + "\"\n");
-  const std::vector<std::string> load{
-      "--requests", testing::in_checkout("benchmarks/requests/prompts.csv"),
-      "--backlog",  "16",
-      "--set",      "prefill.guard=\"2ms\""};
-  const auto advised = [&](const char* objective, const std::string& out) {
-    std::vector<std::string> options{"advise", file,           "--search-moves", "20",     "--json",
-                                     "--out",  dir_.path(out), "--objective",    objective};
-    if (std::string_view{objective} == "value") {
-      options.insert(options.end(), load.begin(), load.end());
-      options.insert(options.end(), {"--prefill-price", "1"});
-    }
-    const Outcome run = longhaul_run(options);
-    EXPECT_EQ(run.code, 0) << run.err;
-    return run.json();
-  };
-  const auto json = advised("value", "value");
-  const auto gain = [](const nlohmann::json& answer) {
-    std::int64_t sum = answer["baseline_nanodollars"].get<std::int64_t>();
-    for (const auto& each : answer["waterfall"])
-      sum -= each["added_nanodollars"].get<std::int64_t>();
-    return sum;
-  };
-  EXPECT_LT(gain(json), gain(advised("cost", "cost"))) << "of the best plan, in nanodollars";
-  int filled = 0;
-  for (const auto& plan : json["plans"]) {
-    if (plan["prefill_tokens"].is_null()) continue;
-    ++filled;
-    std::vector<std::string> again{"prefill", plan["scenario"], "--json", "--schedule",
-                                   plan["schedule"]};
-    again.insert(again.end(), load.begin(), load.end());
-    const Outcome run = longhaul_run(again);
-    ASSERT_EQ(run.code, 0) << run.err;
-    const auto row = run.json()["schedules"][0];
-    const Outcome simulated =
-        longhaul_run({"simulate", plan["scenario"], "--json", "--schedule", plan["schedule"]});
-    const double copies = plan["gpus"].get<double>() / (simulated.json()["stages"].get<double>() *
-                                                        simulated.json()["replicas"].get<double>());
-    EXPECT_GE(copies, 1);
-    EXPECT_NEAR(plan["prefill_tokens"].get<double>(),
-                copies * row["tokens_served"].get<double>() / row["iterations"].get<double>(),
-                1e-6);
-    EXPECT_GT(row["tokens_served"], 0);
-  }
-  EXPECT_GT(filled, 0);
-
-  std::vector<std::string> open{"advise", file,    "--objective",     "value",
-                                load[0],  load[1], "--prefill-price", "1"};
-  EXPECT_THAT(longhaul_run(open).err, HasSubstr("without --backlog"));
-  open[1] = file_;
-  open.insert(open.end(), {"--backlog", "16"});
-  EXPECT_THAT(longhaul_run(open).err, HasSubstr("serves nothing (there is no [prefill])"));
 }
 
 TEST_F(AdviseLayouts, RefuseWhatTheyCannotDo) {

@@ -145,7 +145,7 @@ struct cudaLaunchConfig_t {
 };
 
 struct cudaFuncAttributes {
-  int maxThreadsPerBlock, maxDynamicSharedSizeBytes, numRegs;
+  int maxThreadsPerBlock, maxDynamicSharedSizeBytes, numRegs, ptxVersion;
   std::size_t sharedSizeBytes, localSizeBytes;
 };
 

@@ -41,6 +41,7 @@ struct Player {
   Player(Context& home, std::function<void()> body) : fiber{home, std::move(body)} {}
   Fiber fiber;
   unsigned thread = 0;
+  bool waited = false;  ///< for the kernel before
 };
 
 /// Lanes of a warp that bring values to each other. Two sets of values: who is late still reads
@@ -56,7 +57,10 @@ struct Warp {
 class Runner {
 public:
   Outcome run(const Grid& grid, const std::function<void()>& kernel);
-  void note_wait() { ++waited_; }
+  void note_wait() {
+    waited_ += player_->waited ? 0 : 1;
+    player_->waited = true;
+  }
   void barrier(std::source_location where);
   const std::uint64_t* exchange(unsigned mask, std::uint64_t value, std::source_location where);
   [[noreturn]] void give_up(Outcome why);
@@ -157,6 +161,7 @@ void Runner::play() {
 bool Runner::take_thread() {
   if (begun_ == total_) return false;
   player_->thread = descending_ ? total_ - 1 - begun_ : begun_;
+  player_->waited = false;
   ++begun_;
   show(player_->thread);
   return true;

@@ -100,6 +100,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
     attributes->maxThreadsPerBlock = 1024;
     attributes->maxDynamicSharedSizeBytes = static_cast<int>(allowed_shared);
     attributes->numRegs = 32;
+    attributes->ptxVersion = 90;
     return cudaSuccess;
   });
 }
