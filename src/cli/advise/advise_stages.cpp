@@ -1,4 +1,5 @@
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -23,16 +24,22 @@ struct PlacedScenario {
   std::string placed;  ///< in words; empty: its file does
 };
 
-/// "datacenter.west.stages=\"0-3\"" for each datacenter of the layout, replicas and cells.
-std::vector<std::string> overrides_of(const planner::GpuInventory& inventory,
+/// "datacenter.west.stages=\"0-3\"" for each datacenter of the layout and none for the others,
+/// replicas and cells.
+std::vector<std::string> overrides_of(const Scenario& open, const planner::GpuInventory& inventory,
                                       const planner::SiteLayout& layout) {
   std::vector<std::string> set;
+  std::set<std::string> used;
   int first = 0;
   for (const planner::DatacenterStages& share : layout.placement) {
+    used.insert(inventory.name(share.datacenter));
     set.push_back(fmt::format("datacenter.{}.stages=\"{}-{}\"", inventory.name(share.datacenter),
                               first, first + share.stages - 1));
     first += share.stages;
   }
+  for (const Datacenter& datacenter : open.datacenters)
+    if (!used.contains(datacenter.name))
+      set.push_back(fmt::format("datacenter.{}.stages=[]", datacenter.name));
   set.push_back(fmt::format("parallel.replicas={}", layout.replicas()));
   set.push_back(fmt::format("parallel.cell={}", layout.pipelines));
   return set;
@@ -72,7 +79,8 @@ PlacedScenario placed_scenario_of(const Options& options) {
   const planner::SitePlan best = best_of(inventory, plan, cells);
   PlacedScenario placed;
   placed.set = given;
-  for (const std::string& each : overrides_of(inventory, best.layout)) placed.set.push_back(each);
+  for (const std::string& each : overrides_of(open, inventory, best.layout))
+    placed.set.push_back(each);
   placed.placed = fmt::format(
       "{}, {} of {}: the most iterations a second of one pipeline each, by "
       "{} (longhaul plan --search exact)",

@@ -78,6 +78,20 @@ TEST_F(AdviseCommand, SaysWhatEachIdeaBrings) {
   EXPECT_THAT(run.out, HasSubstr("Not used: overlap (nothing says which operators"));
 }
 
+TEST_F(AdviseCommand, LeavesOutADatacenterThatIsNotNeeded) {
+  for (std::vector<std::string> options :
+       {std::vector<std::string>{"--without", "east"}, std::vector<std::string>{}}) {
+    options.insert(options.end(),
+                   {"--search-moves", "20", "--json", "--set", "datacenter.west.gpus=4"});
+    const Outcome run = this->run(options);
+    ASSERT_EQ(run.code, 0) << run.err;
+    const auto json = run.json();
+    EXPECT_THAT(json["placed"].get<std::string>(), HasSubstr("west 4"));
+    EXPECT_THAT(json["plans"][0]["set"].get<std::vector<std::string>>(),
+                ::testing::Contains("datacenter.east.stages=[]"));
+  }
+}
+
 TEST_F(AdviseCommand, RefusesWhatItCannotDo) {
   const auto said = [&](std::vector<std::string> options) {
     const Outcome run = this->run(std::move(options));
