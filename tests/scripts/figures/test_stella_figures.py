@@ -202,12 +202,31 @@ class Figures(unittest.TestCase):
             table = pd.DataFrame([{"strategy": strategy.name, "metric": metric, "paper": paper, "here": here,
                                    "least": 1.5, "most": 2.5, "n": 3}
                                   for metric, (paper, here) in zip(table1.METRICS, cells)])
-            return table1.verdict(strategy, table)
+            return table1.verdict(strategy, table, [{"command": "x y", "commit": "abc1234"}])
         one = said(("-", "-"), ("?", "+"), ("?", "-"))
         self.assertEqual((one.id, one.verdict), ("stella-sign-batch", HOLDS))
         self.assertIn("learning of an update + (1.50 to 2.50)", one.ours)
         self.assertEqual(said(("-", "+"), ("?", "+"), ("?", "-")).verdict, FAILS)
         self.assertEqual(said(("+", "+"), ("-", "0"), ("?", "+")).verdict, PARTLY)
+
+    def test_measured_signs_name_the_runs_of_both_sides(self):
+        curves = table1.kept_curves()
+        kept = pd.read_csv(claims.tools.ROOT / "results" / "reference" / "stella-table1.csv", keep_default_na=False)
+        said = pd.read_csv(claims.tools.ROOT / "results" / "reference" / "stella-table1-verdicts.csv").set_index("id")
+        for one in table1.STRATEGIES:
+            for metric in table1.METRICS:
+                found = table1.sources(curves, one, metric)
+                row = kept[(kept["strategy"] == one.name) & (kept["metric"] == metric)].iloc[0]
+                self.assertEqual({key: row[key] for key in ("command", "commit")}, table1.joined(found))
+                self.assertEqual(row["numbers"] == "simulated", not found)
+            for run in table1.sources(curves, one, "time"):
+                self.assertIn(f"{run['command']}, commit {run['commit']}", said.loc[one.claim, "why"])
+        batch = next(one for one in table1.STRATEGIES if one.name == "larger batch")
+        runs = table1.sources(curves, batch, "learning")
+        self.assertEqual(len(runs), 2, "without and with")
+        self.assertIn("microbatch_size=16", runs[1]["command"])
+        task = next(one for one in table1.STRATEGIES if one.name == "sparse optimizer")
+        self.assertIn("bench_compress", table1.sources(curves, task, "iterations")[0]["command"])
 
     def test_settings_of_one_bandwidth_are_compared(self):
         self.assertEqual(fig3.verdict(probes_at((100, 0.1), (105, 0.2), (400, 0.1))).verdict, HOLDS)

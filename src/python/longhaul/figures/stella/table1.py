@@ -64,8 +64,10 @@ def add_arguments(parser):
 
 def draw(options):
     del options
-    table = numbers(kept_curves())
-    return [Drawn(FIGURE.name, figure_of(table), table.round(6), [verdict(one, table) for one in STRATEGIES])]
+    curves = kept_curves()
+    table = numbers(curves)
+    judged = [verdict(one, table, sources(curves, one, "time")) for one in STRATEGIES]
+    return [Drawn(FIGURE.name, figure_of(table), table.round(6), judged)]
 
 
 def kept_curves():
@@ -113,6 +115,21 @@ def kind_of(metric, is_task):
     return "measured" if metric == "learning" or is_task else "simulated"
 
 
+def sources(curves, strategy, metric):
+    """[{command, commit}] of the runs by which a cell is measured, of the strategy and of what it is held
+    against; none of what is simulated alone."""
+    task = []
+    if strategy.plays in TASKS and metric != "learning":
+        kernels = pd.read_csv(tools.SCENARIOS / KERNELS, comment="#").set_index("kernel")
+        task = [kernels.loc[name, ["command", "commit"]].to_dict() for name in TASKS[strategy.plays]]
+    learning = [] if metric == "iterations" else [fig15.source_of(curves, name) for name in strategy.learns]
+    found = []
+    for one in (*learning, *task):
+        if one not in found:
+            found.append(one)
+    return found
+
+
 def numbers(curves):
     """A row for each strategy and metric: the factor by which it grows, least and most."""
     cells = [(mbps, words) for one in STRATEGIES if one.plays not in TASKS for mbps in RATES for words in one.plays]
@@ -129,12 +146,18 @@ def numbers(curves):
                          "here": sign([median(found)] if metric == "learning" else found),
                          "least": min(found), "most": max(found), "n": len(found),
                          "numbers": kind_of(metric, one.plays in TASKS),
-                         **fig15.source_of(curves, one.learns[1])})
+                         **joined(sources(curves, one, metric))})
     return pd.DataFrame(rows)
 
 
-def verdict(strategy, table):
-    """By the cells whose sign the paper states."""
+def joined(found):
+    """Of several runs all commands, and their commits without repeats."""
+    return {"command": " and ".join(one["command"] for one in found),
+            "commit": " and ".join(dict.fromkeys(one["commit"] for one in found))}
+
+
+def verdict(strategy, table, found):
+    """By the cells whose sign the paper states. `found`: sources of its measured numbers."""
     own = table[table["strategy"] == strategy.name].set_index("metric")
     stated = own[own["paper"] != OPEN]
     said = "; ".join(f"{SHOWN[metric]} {row['here']} ({claims.spread([row['least'], row['most']], '.2f')})"
@@ -145,7 +168,9 @@ def verdict(strategy, table):
     return claims.judge(
         strategy.claim, claims.by_count(int((stated["paper"] == stated["here"]).sum()), len(stated)), said,
         f"{paced} Learning measured: updates to the last loss that both reach, {strategy.learns[0]} over "
-        f"{strategy.learns[1]}, sign of the median of {int(own.loc['learning', 'n'])} seeds; within {NEAR:.0%} is 0.")
+        f"{strategy.learns[1]}, sign of the median of {int(own.loc['learning', 'n'])} seeds; within {NEAR:.0%} is 0. By "
+        + " and ".join(f"{one['command']}, commit {one['commit']}" for one in found)
+        + " (blanks within lists are commas).")
 
 
 def figure_of(table):
