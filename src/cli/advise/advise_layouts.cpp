@@ -117,7 +117,7 @@ PrefillInput fill_layouts(const Options& options, const Scenario& scenario,
           "out, or add parallel.stages.",
           options.files.front());
   layouts.goal = planner::AdviceGoal::cost;
-  layouts.appended = prefill_text(scenario);
+  layouts.appended = carried_text(scenario);
   layouts.idle_nanodollars = worth_of_idle(scenario, prompts);
   for (const std::string& each : options.overrides)
     if (each.starts_with("prefill.") || each.starts_with("run.")) layouts.overrides.push_back(each);

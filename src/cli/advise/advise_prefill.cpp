@@ -69,7 +69,7 @@ FilledPlace place_of_stages(const Scenario& scenario) {
   return {scenario, 1, scenario.training_ranks() * gpu_hour};
 }
 
-std::string prefill_text(const Scenario& scenario) {
+std::string carried_text(const Scenario& scenario) {
   const std::string all = scenario::without_stored_options(scenario.text);
   std::string text, held;
   bool is_taken = false, has_prefill = false;

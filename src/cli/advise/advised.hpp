@@ -71,7 +71,7 @@ struct FilledPlace {
 [[nodiscard]] FilledPlace place_of_stages(const Scenario& scenario);
 /// [prefill] and [run] of a scenario as TOML, with the files that it holds; what plans of layouts
 /// take over.
-[[nodiscard]] std::string prefill_text(const Scenario& scenario);
+[[nodiscard]] std::string carried_text(const Scenario& scenario);
 /// The prompts that these options name. Throws Error where one is missing.
 [[nodiscard]] PrefillInput prompts_of(const Options& options, const Scenario& scenario);
 /// Those of --allow, --curves and --target; nothing: exact sums alone. Throws Error where one is
