@@ -56,6 +56,17 @@ LayoutProblem optimistic(const LayoutProblem& problem, SiteSplit split) {
   return best;
 }
 
+/// A GPU's blocks in an iteration, the mean of all devices.
+double busy_ns(const LayoutTimes& times) {
+  double busy = 0;
+  for (const LayoutTimes::OfChunk& chunk : times.chunks) {
+    const auto of = [&](BlockKind kind) { return chunk[static_cast<std::size_t>(kind)].count(); };
+    busy += static_cast<double>(of(BlockKind::F) + of(BlockKind::R) +
+                                std::max(of(BlockKind::B), of(BlockKind::D) + of(BlockKind::W)));
+  }
+  return busy * static_cast<double>(times.microbatches) / times.devices;
+}
+
 class LayoutAdviser {
 public:
   LayoutAdviser(const LayoutProblem& problem, const LayoutSpace& space,
@@ -206,16 +217,10 @@ private:
   /// Of all GPUs in an iteration of that time; 0 where idle time earns nothing.
   [[nodiscard]] double idle_ns(const LayoutPlan& plan, Duration time) {
     if (options_.idle_nanodollars == 0 || timer_.graph(plan.layout) == nullptr) return 0;
-    const LayoutTimes times = timer_.times(plan.layout);
-    double busy = 0;  // of a GPU of each device, summed
-    for (const LayoutTimes::OfChunk& chunk : times.chunks) {
-      const auto of = [&](BlockKind kind) { return chunk[static_cast<std::size_t>(kind)].count(); };
-      busy += static_cast<double>(of(BlockKind::F) + of(BlockKind::R) +
-                                  std::max(of(BlockKind::B), of(BlockKind::D) + of(BlockKind::W)));
-    }
-    busy *= static_cast<double>(times.microbatches) / times.devices;
+    const auto [found, is_new] = busy_ns_.try_emplace(without_order(plan.layout));
+    if (is_new) found->second = busy_ns(timer_.times(plan.layout));
     return static_cast<double>(plan.layout.gpus()) *
-           std::max(0.0, static_cast<double>(time.count()) - busy);
+           std::max(0.0, static_cast<double>(time.count()) - found->second);
   }
   [[nodiscard]] Score score_of(const LayoutPlan& plan) { return score_of(plan, plan.iteration); }
 
@@ -354,6 +359,7 @@ private:
   TimePoint begin_;
   IdeaPool pool_;
   LayoutTimer timer_{problem_};
+  std::map<Layout, double> busy_ns_;  ///< by layout without an order, where idle time earns
   OrderTimer orders_;
   std::deque<Tried> tried_;
   std::set<Layout> taken_;
