@@ -10,8 +10,7 @@ PACKAGE = Path(longhaul.__file__).parent
 # Each may use those before it.
 ORDER = ("", "solver", "running", "drawing", "papers", "figures/runs", "figures/crosspipe",
          "figures/atlas", "figures/bubbletea", "figures/centauri", "figures/vtrain", "figures/stella",
-         "figures/advice", "figures",
-         "commands")
+         "figures/advice", "figures", "reproducing", "commands")
 MOST_FILES = 30
 
 

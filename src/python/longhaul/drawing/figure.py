@@ -29,6 +29,8 @@ class Repeat:
     minutes: float = 0     # of the measured part
     needs: str = ""        # beyond programs, ranks and .venv
     deterministic: bool = True   # the simulated part is the same on every machine
+    data: tuple = ()       # (option, name of a public file that is no part of the project), each
+    without_data: bool = True    # it runs without these files too
 
     def parts(self):
         """(kind, options) in the order in which they run."""
@@ -36,6 +38,10 @@ class Repeat:
             yield "simulated", self.simulate
         if self.measure:
             yield "measured", self.measure
+
+    @property
+    def kinds(self):
+        return tuple(kind for kind, _ in self.parts())
 
 
 @dataclass(frozen=True)

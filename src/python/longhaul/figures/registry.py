@@ -6,6 +6,7 @@ scripts/reproduce and in docs/figures.md, and the ranges of its numbers follow f
 from dataclasses import replace
 from importlib import import_module
 
+OWN = "longhaul"  # in Repeat: a figure of no paper
 LISTED = (
     "runs.timeline",
     "crosspipe.table2",

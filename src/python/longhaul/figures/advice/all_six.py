@@ -9,7 +9,7 @@ import pandas as pd
 
 from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.running import measuring, tools
 
@@ -19,7 +19,8 @@ FIGURE = Figure(
     shows=("what `longhaul advise` says of three unequal sites: each plan measured on 16 ranks beside "
            "its prediction, and the best one with prefill ([advise.md](advise.md#on-ranks))"),
     needs="`bench_pipeline` and `bench_prefill`, or results of them",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("longhaul", measure=("--measure",), minutes=6))
 GOAL_PERCENT = 3.0
 PREDICTED, MEASURED, PREFILL = "#c2185b", "#0b5394", "#e69f00"
 

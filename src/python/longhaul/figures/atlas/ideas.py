@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul import provenance
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import ideas_table
 from longhaul.records import is_finished, overrides_of, pipeline_table
 from longhaul.running import measuring, runs, tools
@@ -23,7 +23,8 @@ FIGURE = Figure(
     shows=("gain of temporal sharing, delay-aware orders and the D/W split, alone and together "
            "([planner.md](planner.md))"),
     needs="`longhaul`, `bench_pipeline`",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("atlas", seconds=60, simulate=("--simulate",), measure=("--measure",), minutes=10))
 SCENARIO = "atlas-measured"
 MOVES = 200_000
 STAGES = 4

@@ -7,7 +7,7 @@ import pandas as pd
 
 from longhaul import provenance
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_rows, read_record
 from longhaul.running import children, runs, tools
@@ -17,7 +17,8 @@ FIGURE = Figure(
     summary="schedules over real TCP (scripts/wan), over our emulation, and as predicted",
     shows="pipelines over real TCP, over the emulated link, and predicted ([tcp.md](tcp.md))",
     needs="`longhaul`, `bench_pipeline`, root",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("atlas", measure=("--measure",), minutes=4, needs="root"))
 SCENARIO = tools.SCENARIOS / "tcp-2dc.toml"
 RANKS = 4
 LATENCIES_MS = (10, 40)

@@ -5,7 +5,7 @@ import pandas as pd
 
 from longhaul import provenance, records
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.papers import claims
 from longhaul.running import measuring, tools
 
@@ -16,7 +16,8 @@ FIGURE = Figure(
           "ranks, and by a policy that gives way to no block (BubbleTea section 6.5) "
           "([prefill.md](prefill.md#on-ranks))",
     needs="`bench_prefill`, or results of it",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("bubbletea", measure=("--measure",), minutes=14))
 LIMIT_PERCENT = 0.3  # that a pair's median may be off 1, and its interval wide
 POLICIES = {"best-fit": "#0b5394", "careless": "#c2185b"}
 

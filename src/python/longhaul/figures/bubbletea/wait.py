@@ -20,7 +20,8 @@ FIGURE = Figure(
     shows="how long prompts wait on 1,000 GPUs whose cells are in lockstep, and with their phases "
           "spread, which data parallelism forbids (BubbleTea section 6.5) "
           "([prefill.md](prefill.md))",
-    repeat=Repeat("bubbletea", seconds=40, simulate=("--simulate",)),
+    repeat=Repeat("bubbletea", seconds=40, simulate=("--simulate",),
+                  data=(("--requests", "AzureLLMInferenceTrace_code.csv"),)),
     expected=(
         Expected("1,000 GPUs in lockstep: p99 of the wait (ms)", "published", high=8,
                  column="wait_p99_ms", where="phases=lockstep",

@@ -2,7 +2,7 @@
 
 import re
 
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import bars, cells
 from longhaul.figures.centauri.cells import OURS, Cell
 from longhaul.papers import claims
@@ -11,7 +11,8 @@ FIGURE = Figure(
     "centauri-fig11",
     summary="TP, PP and DP of 48 GPUs, batches of 1, 2, 4 (Centauri figure 11)",
     shows="TP, PP and DP on 48 GPUs (Centauri figure 11)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]",
+    repeat=Repeat("centauri", seconds=60))
 DIVISIONS = {"TP4+PP3+DP4": (4, 3, 4, 30), "TP2+PP3+DP8": (2, 3, 8, 30),
              "TP4+PP2+DP6": (4, 2, 6, 32)}
 BATCHES = (1, 2, 4)

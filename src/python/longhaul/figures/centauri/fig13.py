@@ -4,7 +4,7 @@ clusters A and B."""
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import cells
 from longhaul.figures.centauri.cells import OURS, OVERLAPS, Cell
 from longhaul.papers import claims
@@ -13,7 +13,8 @@ FIGURE = Figure(
     "centauri-fig13",
     summary="FSDP on 8 to 256 GPUs of clusters A and B (Centauri figure 13)",
     shows="FSDP on 8 to 256 GPUs of clusters A and B (Centauri figure 13)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]",
+    repeat=Repeat("centauri", seconds=60))
 GPUS = (8, 16, 32, 64, 128, 256)
 LINES = {"A": "-", "B": "--"}
 ROWS = ("zero3", "fsdp2", *OURS)

@@ -1,6 +1,6 @@
 """Centauri figure 14: FSDP16 with DP over 16 to 256 GPUs of clusters A and B."""
 
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import cells, fig13
 from longhaul.papers import claims
 
@@ -8,7 +8,8 @@ FIGURE = Figure(
     "centauri-fig14",
     summary="FSDP16+DP on 16 to 256 GPUs of clusters A and B (Centauri figure 14)",
     shows="FSDP16+DP on 16 to 256 GPUs of clusters A and B (Centauri figure 14)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]",
+    repeat=Repeat("centauri", seconds=60))
 
 
 def add_arguments(parser):

@@ -1,6 +1,6 @@
 """Centauri figure 8: FSDP of four models on 2 nodes of cluster A, batches of 1 to 8."""
 
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import bars, cells
 from longhaul.figures.centauri.cells import MODELS, OURS, Cell
 from longhaul.papers import claims
@@ -9,7 +9,8 @@ FIGURE = Figure(
     "centauri-fig8",
     summary="FSDP over 16 GPUs, 4 models x 4 batches, against the bound (Centauri figure 8)",
     shows="FSDP over 16 GPUs, 4 models x 4 batches (Centauri figure 8)",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]",
+    repeat=Repeat("centauri", seconds=60))
 BATCHES = (1, 2, 4, 8)
 KEYS = ("model", "batch")
 

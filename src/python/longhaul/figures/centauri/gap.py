@@ -1,7 +1,7 @@
 """How far each overlap is above the bound, over all of Centauri's cells."""
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import cells
 from longhaul.figures.centauri.cells import OURS, OVERLAPS, Cell
 from longhaul.figures.centauri.fig8 import grid_of
@@ -10,7 +10,8 @@ FIGURE = Figure(
     "overlap-gap",
     summary="each overlap over the bound, in all cells of Centauri's FSDP figures",
     shows="each overlap over the bound, in all cells of Centauri's FSDP figures",
-    options="[--overlaps LIST]")
+    options="[--overlaps LIST]",
+    repeat=Repeat("centauri", seconds=60))
 
 
 def add_arguments(parser):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from longhaul import progress
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import (cells, fig3, fig7, fig8, fig9, fig10, fig11, fig12, fig13,
                                        fig14)
 from longhaul.papers import claims
@@ -18,7 +18,8 @@ FIGURE = Figure(
     "centauri-inputs",
     summary="verdicts on Centauri's claims over widths, rates, ports, gradient bytes and chunks",
     shows="verdicts on Centauri's claims over the inputs that the paper leaves open",
-    options="[--figures LIST]")
+    options="[--figures LIST]",
+    repeat=Repeat("centauri", seconds=60))
 #: What each figure is judged by: the paper's rules, or the search where it is small.
 RULES = "centauri-rules"
 JUDGED = {"fig3": (fig3, ""),

@@ -6,7 +6,7 @@ import pandas as pd
 
 from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.centauri.cells import OVERLAPS
 from longhaul.running import measuring, tools
@@ -16,7 +16,8 @@ FIGURE = Figure(
     summary="iterations under overlaps on ranks: measured beside predicted, and in which order",
     shows="iterations under overlaps on 16 ranks, measured beside predicted, and in which order",
     needs="`bench_pipeline`, or results of it",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("centauri", measure=("--measure",), minutes=5))
 GOAL_PERCENT = 3.0
 
 

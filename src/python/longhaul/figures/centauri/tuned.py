@@ -5,14 +5,15 @@ from dataclasses import replace
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.centauri import cells
 from longhaul.figures.centauri.fig8 import KEYS, grid_of
 
 FIGURE = Figure(
     "overlap-tuned",
     summary="baselines at their defaults and at the best prefetch, unit and bucket",
-    shows="baselines at their defaults and at the best prefetch, unit and bucket, 16 cells each")
+    shows="baselines at their defaults and at the best prefetch, unit and bucket, 16 cells each",
+    repeat=Repeat("centauri", seconds=60))
 DEFAULT = "default"
 PREFETCHES = ("1", "2", "4", "8", "memory")
 BUCKETS = ("10MB", "25MB", "50MB", "100MB", "400MB", "100GB")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.running import runs, tools
 
@@ -17,7 +17,8 @@ FIGURE = Figure(
     summary="collectives message by message: predicted and measured, by each algorithm",
     shows=("collectives message by message: predicted and measured, by each algorithm "
            "([collectives.md](collectives.md#on-ranks))"),
-    needs="`bench_collectives`, or results of it")
+    needs="`bench_collectives`, or results of it",
+    repeat=Repeat("longhaul", measure=("--scenario", "collectives-2dc"), minutes=3))
 PREDICTED, MEASURED = "#c2185b", "#0b5394"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.running import tools
 
 FIGURE = Figure(
@@ -17,7 +17,8 @@ FIGURE = Figure(
     summary="a step of a million GPUs in 10, 100 and 1,000 sites: planned, simulated, at what cost",
     shows=("a training step of a million GPUs in 10, 100 and 1,000 sites of a table of regions: the "
            "best plan of each, and the minutes and memory that it took ([sites.md](sites.md))"),
-    options="[--regions FILE]")
+    options="[--regions FILE]",
+    repeat=Repeat("longhaul", seconds=120, simulate=("--simulate",), deterministic=False))
 BLOCKS, SUMS, COST, MEMORY = "#0b5394", "#e69f00", "#555555", "#c2185b"
 SCHEDULES = "1f1b,zb-h1,zbv"
 

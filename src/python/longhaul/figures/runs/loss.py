@@ -10,7 +10,7 @@ import pandas as pd
 
 from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.running import runs, tools
 
@@ -20,7 +20,8 @@ FIGURE = Figure(
     shows=("the loss of a tiny model under every schedule, on top of one rank's "
            "([layers.md](layers.md))"),
     needs="`bench_pipeline`, or results of it",
-    options="[--measure] [--overlap LIST]")
+    options="[--measure] [--overlap LIST]",
+    repeat=Repeat("longhaul", measure=("--measure",), minutes=4))
 REFERENCE = "one rank"
 ONE_RANK = "one-rank.toml"
 SCHEDULES = "gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv,cross-ud,cross-wave,cross-loop"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.running import runs, tools
 
@@ -20,7 +20,8 @@ FIGURE = Figure(
     shows=("schedules made from measured costs, run with real layers: predicted and measured "
            "([profile.md](profile.md))"),
     needs="`bench_profile`, `bench_pipeline`, or results of them",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("longhaul", measure=("--measure",), minutes=6))
 # How a device's chunks lie decides which layers it holds: each placement has costs of its own.
 # (name, schedule that stands for the placement, schedules to run, further options)
 RUNS = (("ud", "1f1b", "1f1b,zb-h1,cross-ud,best", ("--placement", "ud")),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.runs import train_records
 from longhaul.records import is_finished
@@ -17,7 +17,8 @@ FIGURE = Figure(
     shows=("validation loss after as many updates, dense and by blocks of 1 to 16 numbers, for models of "
            "several sizes ([training.md](training.md#what-is-kept))"),
     needs="`bench_train`, or results of it",
-    options="[--measure] [--text FILE]")
+    options="[--measure] [--text FILE]",
+    repeat=Repeat("stella", measure=("--measure",), minutes=30, data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"
 # Layers (embedding and head among them), hidden size, width of the feed-forward part, heads.
 SIZES = {"0.05M": (3, 48, 128, 4), "0.13M": (4, 64, 172, 4), "0.4M": (5, 112, 300, 4),

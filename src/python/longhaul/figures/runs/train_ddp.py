@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.running import tools
 
@@ -16,7 +16,8 @@ FIGURE = Figure(
     shows=("an iteration of bench_train beside one of PyTorch's DistributedDataParallel, on sites with a "
            "real rate and delay ([training.md](training.md#beside-pytorch))"),
     needs="`bench_train`, PyTorch, root, or a result of `scripts/compare-ddp`",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("stella", measure=("--measure",), minutes=5, needs="root"))
 COLOURS = {"ddp": "#1f1f1f", "ddp+buckets": "#555555", "ddp+fp16": "#8a8a8a", "none": "#0b5394", "fp16": "#3fa7d6"}
 OTHERS = ("#c2185b", "#2aa552", "#f0b400", "#c9561a")
 NAMES = {"ddp": "PyTorch DDP", "ddp+buckets": "PyTorch DDP, small buckets", "ddp+fp16": "PyTorch DDP, fp16 hook"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.runs import train_records
 from longhaul.running import measuring, tools
 
@@ -18,7 +18,8 @@ FIGURE = Figure(
     shows=("time until the validation loss is down, foretold by `longhaul tune --family` from curves that were "
            "measured without links, and measured over a link ([training.md](training.md#which-method))"),
     needs="`bench_train` and `longhaul`, or results of the first",
-    options="[--measure] [--text FILE]")
+    options="[--measure] [--text FILE]",
+    repeat=Repeat("stella", measure=("--measure",), minutes=5, data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"
 CURVES = "train-2dc-curves.csv"
 COLOUR = "#0b5394"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.runs import train_records
 from longhaul.records import is_finished
@@ -18,7 +18,8 @@ FIGURE = Figure(
            "measured, and composed of measured updates and measured iterations "
            "([training.md](training.md#training-on-ranks))"),
     needs="`bench_train`, or results of it",
-    options="[--measure] [--text FILE]")
+    options="[--measure] [--text FILE]",
+    repeat=Repeat("stella", measure=("--measure",), minutes=30, data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"
 RATES = ("0.1Mbps", "0.576Mbps", "5Mbps", "50Mbps")
 OWN = "0.576Mbps"  # of the scenario: there the numbers are made

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.running import tools
 
@@ -15,7 +15,8 @@ FIGURE = Figure(
     "wan-collectives",
     summary="an all-reduce between datacenters by each algorithm, over latency and nodes",
     shows=("an all-reduce between two datacenters by each algorithm, over latency and nodes "
-           "([collectives.md](collectives.md))"))
+           "([collectives.md](collectives.md))"),
+    repeat=Repeat("longhaul", seconds=10))
 LATENCIES_MS = (0.1, 0.3, 1, 3, 10, 30, 100)
 NODES = (1, 2, 4, 8)
 GPUS = 4

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 
 from longhaul import provenance, records, scenario_text
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.runs import link_weather
 from longhaul.running import runs, tools
@@ -24,7 +24,8 @@ FIGURE = Figure(
     shows=("links with weather over time: a static, a conservative and an adaptive schedule "
            "([runtime.md](runtime.md#weather))"),
     needs="`longhaul`, `bench_pipeline`, or results of them",
-    options="[--measure]")
+    options="[--measure]",
+    repeat=Repeat("longhaul", measure=("--measure",), minutes=4))
 FIXED, ADAPTIVE = "fixed", "adaptive"
 CONSERVATIVE_FILE = "conservative.csv"
 CHOICES = ("static", "conservative", "adaptive")

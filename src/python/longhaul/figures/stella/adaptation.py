@@ -18,7 +18,8 @@ FIGURE = Figure(
     shows="batches and rate that a controller adapts to a trace of 115.7 Mbps, against the rate "
           "alone and neither (StellaTrain figure 14 b, c)",
     options="[--probes FILE] [--scale X]",
-    repeat=Repeat("stella", seconds=15, simulate=("--simulate",)))
+    repeat=Repeat("stella", seconds=15, simulate=("--simulate",),
+                  data=(("--probes", "stella_probes_vit_b_16.csv"),)))
 MODEL = "swin-b"          # of the paper's claim
 GPU = "rtx4090"           # whose memory, in the paper's only pair, holds FULL times alpha
 ITERATIONS = 3000         # two turns of the trace, or more

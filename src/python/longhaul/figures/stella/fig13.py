@@ -20,7 +20,8 @@ FIGURE = Figure(
           "(StellaTrain figure 13)",
     needs="`bench_compress`, `bench_train`, or results of them",
     options="[--measure] [--text FILE]",
-    repeat=Repeat("stella", measure=("--measure",), minutes=25, deterministic=False))
+    repeat=Repeat("stella", measure=("--measure",), minutes=25, deterministic=False,
+                  data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"
 TIMED = {"threshold of blocks of 16": ("blocks of 16", "#c2185b"),
          "threshold of single numbers": ("single numbers", "#0b5394"),

@@ -19,7 +19,8 @@ FIGURE = Figure(
     shows="batch and compression rate that `tune` chooses over the bandwidth, and equation 6 "
           "(StellaTrain figure 14)",
     options="[--probes FILE]",
-    repeat=Repeat("stella", seconds=4, simulate=("--simulate",)),
+    repeat=Repeat("stella", seconds=4, simulate=("--simulate",),
+                  data=(("--probes", "stella_probes_vit_b_16.csv"),)),
     expected=(
         Expected("rate of equation 6 at 1 Gbps, an RTX 4090 at alpha (%)", "exact", low=96.68,
                  high=96.69, column="rate_percent", where="choice=batch 137; mbps=1000",

@@ -5,7 +5,7 @@ from itertools import combinations
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
 from longhaul.figures.stella import bars, cluster
 from longhaul.papers import claims
@@ -15,7 +15,9 @@ FIGURE = Figure(
     summary="how batches and rates learn over the bandwidth that they need (figure 3)",
     shows="g of measured probes over the bandwidth that equation 6 asks for their batch and rate "
           "(StellaTrain figure 3)",
-    options="--probes FILE")
+    options="--probes FILE",
+    repeat=Repeat("stella", seconds=3,
+                  data=(("--probes", "stella_probes_vit_b_16.csv"),), without_data=False))
 MODEL = "vit-b-16"
 EQUAL = 1.1       # two settings need one bandwidth: so many times as much at most
 PROBES_RMS = 0.0085  # what the surrogate of all probes but one misses that one by (longhaul tune)

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.stella import bars, methods
 from longhaul.running import tools
 
@@ -14,7 +14,8 @@ FIGURE = Figure(
     summary="a pipeline over two sites whose messages between stages are compressed (simulated)",
     shows="a pipeline over two sites whose messages between stages are compressed, over the "
           "bandwidth",
-    needs="`longhaul`")
+    needs="`longhaul`",
+    repeat=Repeat("stella", seconds=30))
 RATES = (0.5, 1, 2, 5, 10, 20, 50, 100)  # Mbps
 SCHEDULES = ("1f1b", "zb-h1", "cross-ud")
 ITERATIONS = 24

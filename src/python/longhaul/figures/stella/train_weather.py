@@ -3,7 +3,7 @@
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.stella import bars, methods
 from longhaul.running import tools
 
@@ -11,7 +11,8 @@ FIGURE = Figure(
     "train-weather",
     summary="what outages of the WAN add to training, by their length and the method (simulated)",
     shows="time that an outage of the WAN adds to training, over its length, dense and by blocks, with staleness and "
-          "without")
+          "without",
+    repeat=Repeat("stella", seconds=30))
 MBPS, ITERATIONS = 5, 100
 STARTS_S = (3, 5.03, 7.06, 9.09)  # outages of one length, at other places in an iteration
 LENGTHS_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1)

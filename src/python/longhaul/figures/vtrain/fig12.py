@@ -3,7 +3,7 @@
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.vtrain import workloads
 from longhaul.papers import claims
 
@@ -12,7 +12,9 @@ FIGURE = Figure(
     summary="deadlines met with baseline and best plans, 64 and 128 jobs (figure 12)",
     shows="deadlines met with baseline and best plans, 64 and 128 jobs (vTrain figure 12)",
     needs="`longhaul`, a trace of arrivals",
-    options="--trace FILE")
+    options="--trace FILE",
+    repeat=Repeat("vtrain", seconds=76,
+                  data=(("--trace", "itp_jobs.csv"),), without_data=False))
 SEEDS = range(1, 11)
 COUNTS = (64, 128)
 add_arguments = workloads.add_arguments

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from longhaul.drawing import style
-from longhaul.drawing.figure import Drawn, Figure
+from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.vtrain import workloads
 from longhaul.papers import claims
 
@@ -12,7 +12,9 @@ FIGURE = Figure(
     summary="mean completion of 32 jobs with baseline and best plans (figure 13)",
     shows="mean completion of 32 jobs with baseline and best plans (vTrain figure 13)",
     needs="`longhaul`, a trace of arrivals",
-    options="--trace FILE")
+    options="--trace FILE",
+    repeat=Repeat("vtrain", seconds=60,
+                  data=(("--trace", "itp_jobs.csv"),), without_data=False))
 SEEDS = range(1, 10)
 add_arguments = workloads.add_arguments
 

@@ -29,7 +29,8 @@ FIGURE = Figure(
     needs="`longhaul`; measured rows, or those that papers report; for --measure `bench_profile`, "
           "`bench_pipeline`",
     options="[--rows FILE] [--measure]",
-    repeat=Repeat("vtrain", seconds=20, simulate=("--simulate",)),
+    repeat=Repeat("vtrain", seconds=20, simulate=("--simulate",), measure=("--measure",), minutes=8,
+                  data=(("--rows", "a100_512gpu.csv"),)),
     expected=(
         Expected("largest error of MT-NLG's rows (%)", "published", low=0, high=12,
                  column="off_percent", where="model=mt-nlg-530b", reduce="max_abs",
