@@ -94,6 +94,8 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   std::optional<harness::TrainProgress> kept;
   if (!options.out.empty())
     kept.emplace(ranks.world(), options.out, options.resume, harness::asked_of(options, scenario));
+  if (kept && kept->complete())
+    return harness::report_complete_training(ranks, options, *kept->complete());
   harness::Environment environment{ranks, options.command_line};
   plan.clock = environment.clock();
   plan.progress = kept ? &*kept : nullptr;
@@ -108,7 +110,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   };
   if (settings.probes > 0) {
     harness::probe(ranks, plan, options, settings, environment);
-    if (kept) kept->forget();
+    if (kept) kept->forget({});
     ranks.host_ranks().mine().phase = comm::Phase::finished;
     return ExitCode::fine;
   }
@@ -122,7 +124,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
     if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);
     return wrong;
   });
-  if (kept) kept->forget();
+  if (kept) kept->forget(why);
   ranks.host_ranks().mine().phase = comm::Phase::finished;
   return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
 }

@@ -333,18 +333,18 @@ class Jobs(SlurmTest):
 
     def test_training_goes_on_where_it_was_begun(self):
         out = self.directory / "out"
-        out.mkdir()
         for given, kept in (((), "--checkpoint-every 200"),
                             (("--checkpoint-every", "7"), "--checkpoint-every 7")):
             for begun in (False, True):
                 if begun:
-                    (out / "progress.json").write_text("{}")
+                    out.mkdir()
                 code, said, _ = self.job("train", "train-2dc", *given, "--out", out, DRY_RUN="1")
                 command = next(line for line in said.splitlines() if ": command " in line)
-                self.assertEqual((code, "--resume" in command), (0, begun))
+                self.assertEqual((code, "--resume" in command), (0, True))
+                self.assertEqual("goes on there" in said, begun)
                 self.assertEqual(command.count("--checkpoint-every"), 1)
                 self.assertIn(kept, command)
-            (out / "progress.json").unlink()
+            out.rmdir()
 
     def test_no_line_for_a_task(self):
         (self.directory / "sweep.txt").write_text("--scenario m8-2dc\n--scenario 'm8\n")

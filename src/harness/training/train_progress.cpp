@@ -19,6 +19,7 @@ namespace longhaul::harness {
 namespace {
 
 constexpr const char* kFile = "progress.json";
+constexpr const char* kInput = "input.json";  // of a complete run
 
 /// Whole or not at all, also where the machine fails: a new file in the place of the old one, which
 /// is on the disk before it has the name.
@@ -171,30 +172,32 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
     : world_{world}, directory_{std::move(directory)} {
   const std::string text = on_rank0(world, [&]() -> std::string {
     const std::filesystem::path file = directory_ / kFile;
-    if (!resume) {
+    const bool complete = std::filesystem::exists(directory_ / "record.json");
+    if (!resume || !std::filesystem::exists(directory_) || std::filesystem::is_empty(directory_)) {
       require_free(directory_);
       std::filesystem::create_directories(directory_);
       json_ = {{"asked", asked}, {"curves", nlohmann::ordered_json::object()}};
       write();
       return json_.dump();
     }
-    if (std::filesystem::exists(directory_ / "record.json"))
-      fail("--resume: the run in {} is complete (record.json is there). Nothing is left to run.",
-           directory_.string());
-    if (!std::filesystem::exists(file))
-      fail("--resume: {} holds no run that goes on ({} is missing). Leave --resume out.",
-           directory_.string(), kFile);
-    const auto kept = nlohmann::ordered_json::parse(read_text_file(file), nullptr, false);
+    const std::filesystem::path found =
+        complete && !std::filesystem::exists(file) ? directory_ / kInput : file;
+    if (!std::filesystem::exists(found))
+      fail("--resume: {} holds no run that goes on ({} is missing). Give --out another directory.",
+           directory_.string(), found.filename().string());
+    auto kept = nlohmann::ordered_json::parse(read_text_file(found), nullptr, false);
     if (kept.is_discarded() || !kept.contains("asked"))
       fail("--resume: {} is damaged (it is no JSON of a run). Begin anew, in another directory.",
-           file.string());
+           found.string());
+    if (complete) kept["complete"] = kept.value("wrong", "");
     for (const auto& [key, value] : asked.items())
-      if (kept.at("asked").value(key, nlohmann::json{}) != value)
+      if (kept.at("asked").value(key, nlohmann::json{}) != value && !(complete && key == "commit"))
         fail("--resume: the run in {} had another {} (results would mix). Ask for the same.",
              directory_.string(), key);
     return kept.dump();
   });
   json_ = nlohmann::ordered_json::parse(text);
+  if (json_.contains("complete")) complete_ = json_["complete"].get<std::string>();
 }
 
 void TrainProgress::announce(int curves, const nlohmann::json& environment) {
@@ -298,8 +301,11 @@ void TrainProgress::remove_states(int but_of) const {
   }
 }
 
-void TrainProgress::forget() {
+void TrainProgress::forget(const std::string& wrong) {
   (void)on_rank0(world_, [&]() -> std::string {
+    const std::string text =
+        nlohmann::ordered_json{{"asked", json_.at("asked")}, {"wrong", wrong}}.dump();
+    replace_file(directory_ / kInput, std::as_bytes(std::span{text}));
     std::filesystem::remove(directory_ / kFile);
     if (journal_) journal_->remove();
     return {};

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,15 +15,19 @@
 namespace longhaul::harness {
 
 /// What a run in --out has finished, so that --resume goes on: trials and curves in progress.json,
-/// which rank 0 replaces as a whole, a line for each in journal.jsonl for `longhaul watch`, and of
-/// the curve under way a file of each rank's state, FIRST-ITERATION.RANK.state, that it names.
+/// which rank 0 replaces as a whole (input.json once it is complete), a line for each in
+/// journal.jsonl for `longhaul watch`, and of the curve under way a file of each rank's state,
+/// FIRST-ITERATION.RANK.state, that it names.
 class TrainProgress final : public CurveStore {
 public:
   /// Collective. `asked`: all that the results depend on. Throws Error where the directory holds
-  /// something else, or a run that was asked for something else, or `resume` finds none.
+  /// something else, or a run that was asked for something else; without `resume`, where it holds
+  /// anything.
   TrainProgress(const comm::Communicator& world, std::filesystem::path directory, bool resume,
                 const nlohmann::json& asked);
 
+  /// Where nothing is left to run: what was wrong with what it found, "" where nothing was.
+  [[nodiscard]] const std::optional<std::string>& complete() const { return complete_; }
   /// How many trials and curves there will be, on hosts that are known: before the first of them.
   void announce(int curves, const nlohmann::json& environment);
   /// The next load() and save() are of this curve, or of a trial, of so many exchanges.
@@ -31,8 +36,8 @@ public:
   [[nodiscard]] bool find(TrainCurve& curve);
   /// Collective: it is finished.
   void add(const TrainCurve& curve);
-  /// After the record is written.
-  void forget();
+  /// After the record is written. `wrong`: what complete() will say.
+  void forget(const std::string& wrong);
 
   [[nodiscard]] int load(TrainCurve& curve, std::vector<std::byte>& state) override;
   void save(int iterations, const TrainCurve& curve, std::span<const std::byte> state) override;
@@ -50,6 +55,7 @@ private:
   std::unique_ptr<Journal> journal_;  ///< on rank 0
   std::vector<std::string> told_;     ///< names, in the order of the journal
   int exchanges_ = 0;                 ///< of the curve under way
+  std::optional<std::string> complete_;
 };
 
 [[nodiscard]] nlohmann::ordered_json curve_state(const TrainCurve& curve);

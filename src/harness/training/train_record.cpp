@@ -10,6 +10,7 @@
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "harness/options/run_files.hpp"
+#include "harness/ranks/main.hpp"
 #include "harness/training/train_run.hpp"
 #include "report/record_file.hpp"
 #include "report/tables.hpp"
@@ -334,6 +335,18 @@ void write_train_files(const ordered_json& record, const std::vector<TrainMethod
                           "curves.csv");  // of a run that was killed before its record
   write_new_file(options.out / "curves.csv", curves_csv(methods, run, options.command_line));
   write_new_file(options.out / "record.json", report::json_text(record));
+}
+
+ExitCode report_complete_training(engine::Ranks& ranks, const TrainOptions& options,
+                                  const std::string& wrong) {
+  (void)on_rank0(ranks.world(), [&]() -> std::string {
+    if (options.json) fmt::print("{}", read_text_file(options.out / "record.json"));
+    fmt::print(stderr, "longhaul: {} is complete: nothing is left to run\n", options.out.string());
+    if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);
+    return {};
+  });
+  ranks.host_ranks().mine().phase = comm::Phase::finished;
+  return wrong.empty() ? ExitCode::fine : ExitCode::answer_is_no;
 }
 
 }  // namespace longhaul::harness

@@ -74,6 +74,10 @@ void write_train_files(const nlohmann::ordered_json& record,
                        const TrainOptions& options);
 /// The same for people.
 [[nodiscard]] std::string train_text(const nlohmann::ordered_json& record);
+/// Says that the run in `options.out` is complete, and what was `wrong` with it, if anything; with
+/// --json its record. Collective.
+[[nodiscard]] ExitCode report_complete_training(engine::Ranks& ranks, const TrainOptions& options,
+                                                const std::string& wrong);
 /// Empty where nothing was lost and every replay agrees; otherwise a line.
 [[nodiscard]] std::string why_not_right(const TrainRun& run);
 

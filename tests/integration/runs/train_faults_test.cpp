@@ -41,8 +41,33 @@ TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator{out()})
     left.push_back(entry.path().filename());
-  EXPECT_THAT(left, ::testing::UnorderedElementsAre("curves.csv", "record.json"))
+  EXPECT_THAT(left, ::testing::UnorderedElementsAre("curves.csv", "input.json", "record.json"))
       << "nothing else is left";
+}
+
+/// Where a batch system starts a run again, it need not know whether there is anything to do.
+TEST_F(TrainRuns, BeginWithResumeAndAreCompleteWithIt) {
+  const std::vector<std::string> resumed{"--resume"};
+  ASSERT_EQ(run(3, words("none", resumed)), 0) << output();
+  const nlohmann::json whole = record();
+  ASSERT_EQ(run(3, words("none", resumed)), 0) << output();
+  EXPECT_THAT(output(), HasSubstr("is complete: nothing is left to run"));
+  EXPECT_EQ(record(), whole) << "nothing ran";
+  EXPECT_EQ(run(3, words("none", {"--resume", "--seeds", "2"})), 2);
+  EXPECT_THAT(output(), HasSubstr("another --seeds"));
+  EXPECT_EQ(run(3, words("none")), 2);
+  EXPECT_THAT(output(), HasSubstr("exists and is not empty"));
+  std::filesystem::remove(out() + "/input.json");
+  EXPECT_EQ(run(3, words("none", resumed)), 2);
+  EXPECT_THAT(output(), HasSubstr("input.json is missing"));
+}
+
+/// A loss of gradients is still one when the run is asked for again.
+TEST_F(TrainRuns, ThatAreCompleteSayAgainWhatWasWrong) {
+  const std::vector<std::string> broken{"--fault", "corrupt@1:0:3"};
+  ASSERT_EQ(run(3, words("topk", broken)), 1) << output();
+  ASSERT_EQ(run(3, words("topk", {"--resume"})), 1) << output();
+  EXPECT_THAT(output(), AllOf(HasSubstr("is complete"), HasSubstr("topk, seed 1: ")));
 }
 
 /// Among the ops of rank 1 of what the file says, fresh and sent to each: the first such task.

@@ -5,7 +5,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "CONTRIBUTING.md"
 PLACES = r"(?:src|tests|docs|benchmarks|scripts|cmake|results|\.ci)/[\w.\-/]*[\w/]"
 TO_MAKE = re.compile(r"NAME|FOLDER")  # what the reader is about to add

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HOME = "/home/me/longhaul"  # where the checkout lies in the pages
 MEASURED = ("bench_pipeline", "runs/")
 HELD_ELSEWHERE = ("scripts/quickstart",)  # test_quickstart
