@@ -9,7 +9,7 @@
 
 #include "prefill/bubbles/bubbles.hpp"
 #include "prefill/bubbles/free_time.hpp"
-#include "prefill/pipelines.hpp"
+#include "prefill/pipelines/pipelines.hpp"
 
 namespace longhaul::prefill {
 

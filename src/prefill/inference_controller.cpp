@@ -93,10 +93,9 @@ std::vector<Decision> place_open_loop(InferenceController& controller,
   return decisions;
 }
 
-std::vector<ServingSite> serving_sites(const Scenario& scenario, int cell,
+std::vector<ServingSite> serving_sites(const Scenario& scenario, const std::vector<Served>& all,
                                        const IterationBubbles& iteration, PlacementPolicy policy,
                                        FillRange range, const ControllerMeans& means) {
-  const std::vector<Served> all = served_models(scenario, cell);
   std::vector<ServingSite> sites;
   for (std::size_t i = 0; i < std::max<std::size_t>(1, scenario.datacenters.size()); ++i) {
     std::vector<Served> own = all;

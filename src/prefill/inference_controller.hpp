@@ -46,9 +46,10 @@ private:
                                                     const std::vector<Request>& requests);
 
 /// One site for each datacenter that serves, with decode ranks of its own ([[service]]), memory and
-/// interfaces. Throws Error where a model has a `decode` and a datacenter that serves no decode
-/// rank. `means`: of all datacenters together; its decode ranks are ignored.
-[[nodiscard]] std::vector<ServingSite> serving_sites(const Scenario& scenario, int cell,
+/// interfaces. `all`: served_models(). Throws Error where a model has a `decode` and a datacenter
+/// that serves no decode rank. `means`: of all datacenters together; its decode ranks are ignored.
+[[nodiscard]] std::vector<ServingSite> serving_sites(const Scenario& scenario,
+                                                     const std::vector<Served>& all,
                                                      const IterationBubbles& iteration,
                                                      PlacementPolicy policy, FillRange range,
                                                      const ControllerMeans& means);

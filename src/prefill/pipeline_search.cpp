@@ -82,11 +82,6 @@ private:
 
 }  // namespace
 
-Duration stage_offset(const ServedModel& model, Duration whole, int stage) {
-  if (stage == 0) return Duration{};
-  return model.stage_time(whole, 0) + (stage - 1) * model.stage_time(whole, 1) + stage * model.hop;
-}
-
 /// All stages fit only later and later: each asks its GPU, and where it starts later than the
 /// stages before it allow, all begin anew from there. The least fixed point is the earliest start;
 /// where it would go over the end of an iteration that it must not leave, all begin anew from that.

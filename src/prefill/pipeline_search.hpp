@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "prefill/bubbles/free_time.hpp"
-#include "prefill/pipelines.hpp"
+#include "prefill/pipelines/pipelines.hpp"
 
 namespace longhaul::prefill {
 
@@ -17,9 +17,6 @@ struct PlacedPass {
   std::int64_t in_pass = 0;  ///< of all prompts in it
   friend bool operator==(const PlacedPass&, const PlacedPass&) = default;
 };
-
-/// From the start of a pass of that time to the start of its stage.
-[[nodiscard]] Duration stage_offset(const ServedModel& model, Duration whole, int stage);
 
 /// From the start of a pass to the end of its last stage.
 [[nodiscard]] inline Duration pass_span(const ServedModel& model, Duration whole) {

@@ -6,18 +6,28 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/suggest.hpp"
+#include "prefill/pipelines/skewed_pipelines.hpp"
 #include "prefill/prompt/passes.hpp"
 
 namespace longhaul::prefill {
 
-std::vector<Served> served_models(const Scenario& scenario, int cell) {
+std::vector<Served> served_models(const Scenario& scenario, int cell,
+                                  const IterationBubbles& iteration) {
   if (scenario.served.empty())
     fail("{}: there is no [prefill] (it says what is served and how long prompts take). Add one.",
          scenario.name);
   std::vector<Served> served;
   for (const ServedModel& model : scenario.served)
-    served.push_back({model, serving_pipelines(scenario, model.stages, cell)});
+    served.push_back({model, model.skewed_for > 0
+                                 ? skewed_pipelines(scenario, model, cell, iteration)
+                                 : serving_pipelines(scenario, model.stages, cell)});
   return served;
+}
+
+std::vector<Served> served_models(const Scenario& scenario, int cell) {
+  for (const ServedModel& model : scenario.served)
+    LONGHAUL_ASSERT(model.skewed_for == 0, "{}: its pipelines follow from bubbles", model.name);
+  return served_models(scenario, cell, {});
 }
 
 std::size_t served_index(const Request& request, const std::vector<Served>& served) {

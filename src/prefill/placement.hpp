@@ -10,7 +10,7 @@
 #include "prefill/bubbles/free_time.hpp"
 #include "prefill/gap_index.hpp"
 #include "prefill/pipeline_search.hpp"
-#include "prefill/pipelines.hpp"
+#include "prefill/pipelines/pipelines.hpp"
 #include "prefill/prompt/kv_link.hpp"
 #include "prefill/prompt/memory_over_time.hpp"
 #include "prefill/prompt/prefix_cache.hpp"
@@ -74,7 +74,11 @@ struct Served {
   ServedModel model;
   ServingPipelines serving;
 };
-/// All of the scenario's. Throws Error where it has none, and as serving_pipelines() does.
+/// All of the scenario's. Throws Error where it has none, and as serving_pipelines() and
+/// skewed_pipelines() do.
+[[nodiscard]] std::vector<Served> served_models(const Scenario& scenario, int cell,
+                                                const IterationBubbles& iteration);
+/// Without bubbles. Precondition: no model has skewed pipelines.
 [[nodiscard]] std::vector<Served> served_models(const Scenario& scenario, int cell);
 
 /// The model that a request names. Throws Error that names the nearest where there is none.

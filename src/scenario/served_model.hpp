@@ -67,6 +67,7 @@ struct ServedModel {
   std::optional<Duration> slo_ttft{};   ///< from arrival to the end of the prefill
   std::int64_t chunk = 0;               ///< most tokens of a pass; 0: a prompt is one pass
   int batch = 1;                        ///< most prompts of a pass
+  std::int64_t skewed_for = 0;          ///< tokens: see skewed_pipelines(); 0: of equal places
   std::optional<Bytes> memory{};        ///< of a GPU, for its share of the weights
   double noise = 0;                     ///< standard deviation of real times over the estimate
   double attention_flops = 0;           ///< FLOP/s of attention; 0: the profile's highest rate

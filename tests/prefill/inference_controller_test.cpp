@@ -184,8 +184,8 @@ protected:
     scenario_.datacenters[0].region = "x:a";
     scenario_.datacenters[1].region = "x:b";
     scenario_.placement = {DatacenterId{0}, DatacenterId{1}};
-    return {serving_sites(scenario_, 1, find_bubbles(gpipe_rows(), 2), PlacementPolicy::earliest,
-                          {}, {}),
+    return {serving_sites(scenario_, served_models(scenario_, 1), find_bubbles(gpipe_rows(), 2),
+                          PlacementPolicy::earliest, {}, {}),
             regions_, routing};
   }
   Scenario scenario_;

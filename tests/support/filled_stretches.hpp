@@ -24,7 +24,7 @@ struct PlacedStretch {
         plan{plan::repeated(plan::lower(schedule, of), iterations)},
         times{sim::simulate(plan)},
         bubbles{bubbles_of(plan, times, of.training_ranks())},
-        served{prefill::served_models(of, 1)} {}
+        served{prefill::served_models(of, 1, bubbles)} {}
 
   [[nodiscard]] static prefill::IterationBubbles bubbles_of(const Plan& of, const OpTimes& when,
                                                             int gpus) {
@@ -65,6 +65,7 @@ inline Scenario random_serving_scenario(Random& random) {
     for (Duration& each : *costs) each = Duration{random.between(1'000, 90'000)};
   scenario.served.front().hop = Duration{random.between(0, 500)};
   scenario.served.front().guard = Duration{random.between(0, 1'000)};
+  if (k > 1 && random.between(0, 1) == 1) scenario.served.front().skewed_for = 100;
   return scenario;
 }
 

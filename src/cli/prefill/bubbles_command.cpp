@@ -30,7 +30,7 @@ std::vector<prefill::WeightSwap> swaps_of(const SimulatedBubbles& bubbles, const
                                           const PrefillArguments& typed) {
   if (typed.weights.empty()) return {};
   return prefill::swapped_weights(bubbles.iteration, scenario,
-                                  prefill::served_models(scenario, bubbles.cell),
+                                  prefill::served_models(scenario, bubbles.cell, bubbles.iteration),
                                   parse_bandwidth(typed.pcie.empty() ? kPcie : typed.pcie));
 }
 

@@ -12,8 +12,8 @@ namespace longhaul::cli {
 namespace {
 
 prefill::ControllerMeans means_of(const SimulatedBubbles& bubbles, const Scenario& scenario,
-                                  const PrefillInput& input) {
-  const auto served = prefill::served_models(scenario, bubbles.cell);
+                                  const PrefillInput& input,
+                                  const std::vector<prefill::Served>& served) {
   const Duration period = bubbles.iteration.period;
   prefill::ControllerMeans means;
   means.sending = input.sending;
@@ -27,8 +27,8 @@ prefill::ControllerMeans means_of(const SimulatedBubbles& bubbles, const Scenari
 void fill_open_loop(const Scenario& scenario, const PrefillInput& input, FilledSchedule& filled) {
   const SimulatedBubbles& bubbles = filled.bubbles;
   prefill::InferenceController controller{
-      prefill::serving_sites(scenario, bubbles.cell, bubbles.iteration, input.policy, {},
-                             means_of(bubbles, scenario, input)),
+      prefill::serving_sites(scenario, filled.served, bubbles.iteration, input.policy, {},
+                             means_of(bubbles, scenario, input, filled.served)),
       input.regions, input.routing};
   const TimePoint begin = now();
   filled.decisions = prefill::place_open_loop(controller, input.requests);
@@ -86,7 +86,7 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
           FilledSchedule& filled) {
   const SimulatedBubbles& bubbles = filled.bubbles;
   const int gpus = bubbles.iteration.gpus;
-  const auto served = prefill::served_models(scenario, bubbles.cell);
+  const std::vector<prefill::Served>& served = filled.served;
   prefill::PlayedTimes times;
   times.block_factor = [&](OpId op, DeviceId device, int iteration) {
     return plan::block_time_factor(scenario.run, device, op, iteration);
@@ -154,10 +154,11 @@ FilledSchedule fill_from_stream(SimulatedBubbles bubbles, const Scenario& scenar
                                 const std::function<void(const prefill::Decision&)>& take) {
   FilledSchedule filled{.bubbles = std::move(bubbles), .is_stream = true};
   const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
-  const auto served = prefill::served_models(scenario, filled.bubbles.cell);
+  filled.served = prefill::served_models(scenario, filled.bubbles.cell, iteration);
+  const std::vector<prefill::Served>& served = filled.served;
   prefill::InferenceController controller{
-      prefill::serving_sites(scenario, filled.bubbles.cell, iteration, input.policy, {},
-                             means_of(filled.bubbles, scenario, input)),
+      prefill::serving_sites(scenario, served, iteration, input.policy, {},
+                             means_of(filled.bubbles, scenario, input, served)),
       input.regions, input.routing};
   prefill::RequestFile file{input.stream};
   prefill::OfferedStream requests{file, input.offered};
@@ -188,7 +189,8 @@ FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
                             const PrefillInput& input) {
   FilledSchedule filled{.bubbles = std::move(bubbles)};
   const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
-  const auto served = prefill::served_models(scenario, filled.bubbles.cell);
+  filled.served = prefill::served_models(scenario, filled.bubbles.cell, iteration);
+  const std::vector<prefill::Served>& served = filled.served;
   std::optional<std::int64_t> iterations;
   if (input.backlog) {
     const TimePoint begin = now();

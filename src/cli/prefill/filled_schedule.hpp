@@ -44,6 +44,7 @@ void require_stream(const PrefillArguments& typed, const Scenario& scenario,
 /// A schedule whose bubbles were filled.
 struct FilledSchedule {
   SimulatedBubbles bubbles;
+  std::vector<prefill::Served> served{};
   prefill::Outcome outcome{};
   prefill::UtilisationBounds bounds{};
   prefill::IdleTimes idle{};

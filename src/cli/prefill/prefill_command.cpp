@@ -73,7 +73,7 @@ std::string notes_text(const Scenario& scenario, const PrefillInput& input,
   std::string text;
   if (!left_out_of_backlog(scenario, input).empty())
     text += "! a backlog's memory, keys and decode ranks count nothing\n";
-  for (const prefill::Served& each : prefill::served_models(scenario, all.front().bubbles.cell)) {
+  for (const prefill::Served& each : all.front().served) {
     text += fmt::format("{}: {} of {}\n", each.model.name,
                         report::counted(std::ssize(each.serving.pipelines), "pipeline"),
                         report::counted(each.model.stages, "GPU"));
@@ -83,12 +83,23 @@ std::string notes_text(const Scenario& scenario, const PrefillInput& input,
     if (each.serving.across_datacenters > 0)
       text += fmt::format("! {}: {} GPUs serve nothing: their pipelines would leave a datacenter\n",
                           each.model.name, each.serving.across_datacenters);
+    if (each.serving.left_over > 0)
+      text += fmt::format("! {}: {} GPUs serve nothing: their datacenters' are no multiple of {}\n",
+                          each.model.name, each.serving.left_over, each.model.stages);
     if (!each.model.dimensions)
       text += fmt::format("{}: without a model its memory counts nothing\n", each.model.name);
     if (!each.model.decode)
       text += fmt::format("{}: without decode, keys and values and the first token count nothing\n",
                           each.model.name);
   }
+  for (const FilledSchedule& filled : all)
+    for (const prefill::Served& each : filled.served)
+      if (const auto& skew = each.serving.skew)
+        text += fmt::format(
+            "{}: {}'s skewed pipelines hold {} prompts of {} tokens in an iteration, those of "
+            "equal places {}, no pipelines more than {}\n",
+            filled.bubbles.schedule.name, each.model.name, skew->prompts, each.model.skewed_for,
+            skew->of_equal, skew->upper_bound);
   return text;
 }
 

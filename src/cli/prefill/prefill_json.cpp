@@ -30,6 +30,24 @@ ordered_json cost_json(const std::optional<prefill::PrefillCost>& cost) {
           {"break_even_price", cost->break_even_price}};
 }
 
+/// Of each model with skewed pipelines: which GPUs they are, and what choosing them gained.
+ordered_json skewed_json(const std::vector<prefill::Served>& served) {
+  ordered_json json = ordered_json::array();
+  for (const prefill::Served& each : served) {
+    if (!each.serving.skew) continue;
+    ordered_json pipelines = ordered_json::array();
+    for (const prefill::Pipeline& pipeline : each.serving.pipelines)
+      pipelines.push_back({{"pipeline", pipeline.number}, {"ranks", pipeline.ranks}});
+    json.push_back({{"model", each.model.name},
+                    {"tokens", each.model.skewed_for},
+                    {"prompts", each.serving.skew->prompts},
+                    {"prompts_of_equal_places", each.serving.skew->of_equal},
+                    {"prompts_upper_bound", each.serving.skew->upper_bound},
+                    {"pipelines", std::move(pipelines)}});
+  }
+  return json;
+}
+
 }  // namespace
 
 ordered_json filled_json(const FilledSchedule& filled) {
@@ -37,6 +55,7 @@ ordered_json filled_json(const FilledSchedule& filled) {
   ordered_json json{{"schedule", filled.bubbles.schedule.name},
                     {"period_ns", filled.bubbles.iteration.period.count()},
                     {"iterations", outcome.iterations}};
+  if (auto skewed = skewed_json(filled.served); !skewed.empty()) json["skewed"] = std::move(skewed);
   json["utilisation"] = {{"training", outcome.utilisation.training},
                          {"prefill", outcome.utilisation.prefill},
                          {"total", outcome.utilisation.total},

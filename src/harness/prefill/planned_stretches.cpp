@@ -39,11 +39,10 @@ std::vector<prefill::Decision> place_with_kv(const PlannedStretches& planned,
   means.link.emplace(
       planned.stretch_time(),
       prefill::interface_holds(planned.training, planned.predicted, planned.bubbles.gpus));
-  const int cell = planned.scenario.parallel.cell.value_or(planned.schedule.cell);
   const scenario::RegionTable nowhere;
   prefill::InferenceController controller{
-      prefill::serving_sites(planned.scenario, cell, planned.bubbles, settings.policy, range,
-                             means),
+      prefill::serving_sites(planned.scenario, planned.served, planned.bubbles, settings.policy,
+                             range, means),
       nowhere, prefill::Routing::ttft};
   std::vector<prefill::Request> requests = planned.requests;
   for (prefill::Request& request : requests) request.region.clear();
@@ -109,7 +108,9 @@ Scenario with_service_ranks(Scenario scenario, int cell) {
         "rank for each datacenter that serves). Leave them out.",
         scenario.name);
   std::set<DatacenterId> serving;
-  for (const prefill::Served& each : prefill::served_models(scenario, cell))
+  // Which GPUs of a datacenter are a skewed pipeline follows from bubbles, that there is one not.
+  const prefill::IterationBubbles unknown{.gpus = scenario.training_ranks()};
+  for (const prefill::Served& each : prefill::served_models(scenario, cell, unknown))
     for (const prefill::Pipeline& pipeline : each.serving.pipelines)
       serving.insert(scenario.is_placed() ? scenario.datacenter_of(Rank{pipeline.ranks.front()})
                                           : DatacenterId{0});
@@ -137,7 +138,7 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   plan::append_rows(rows, planned.training, planned.predicted, 0);
   planned.bubbles =
       prefill::cut_at_ends(prefill::find_bubbles(rows.rows, planned.scenario.training_ranks()));
-  planned.served = prefill::served_models(planned.scenario, cell);
+  planned.served = prefill::served_models(planned.scenario, cell, planned.bubbles);
   prefill::LoadOptions load = settings.load;
   load.seed = planned.scenario.run.seed;
   if (!settings.listen)

@@ -201,12 +201,27 @@ void read_served_passes(const Section& section, ServedModel& served) {
   }
 }
 
+/// Pipelines whose stages' bubbles follow each other as the stages of such a prompt do.
+void read_skewed_for(const Section& section, ServedModel& served) {
+  const auto field = section.find("skewed_for");
+  if (!field) return;
+  served.skewed_for = read_integer(*field, 1, kMostTokens);
+  if (served.stages == 1)
+    fail_at(field->node->place,
+            "prefill.skewed_for has no effect with prefill.stages = 1 (a stage follows none). "
+            "Leave it out.");
+  if (!served.time(served.skewed_for))
+    fail_at(field->node->place,
+            "prefill.skewed_for = {} is more than the profile's last size, {}. Use {} or less.",
+            served.skewed_for, served.profile.back().tokens, served.profile.back().tokens);
+}
+
 ServedModel read_served(const ConfigNode& root, const ConfigNode& table, std::string& held_text) {
-  const Section section{
-      table,
-      "prefill",
-      {"name", "model", "stages", "profile", "achieved_flops", "floor", "hop", "guard", "memory",
-       "slo_ttft", "chunk", "batch", "noise", "attention_flops", "prefix_cache", "decode"}};
+  const Section section{table,
+                        "prefill",
+                        {"name", "model", "stages", "profile", "achieved_flops", "floor", "hop",
+                         "guard", "memory", "slo_ttft", "chunk", "batch", "skewed_for", "noise",
+                         "attention_flops", "prefix_cache", "decode"}};
   ServedModel served;
   served.dimensions = read_served_model(section);
   if (const auto field = section.find("model");
@@ -228,6 +243,7 @@ ServedModel read_served(const ConfigNode& root, const ConfigNode& table, std::st
   if (const auto field = section.find("slo_ttft")) served.slo_ttft = read_duration(*field);
   if (const auto field = section.find("memory")) served.memory = read_bytes(*field);
   read_served_passes(section, served);
+  read_skewed_for(section, served);
   require_share_fits(section, served);
   return served;
 }

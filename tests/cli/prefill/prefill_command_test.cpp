@@ -190,6 +190,28 @@ TEST_F(PrefillCommand, ServesFromTheDatacenterWithItsDecodeRank) {
   EXPECT_NEAR(kv, 131'072 * 8.0 / 100 * 125, 1);
 }
 
+// One replica: device 1's bubble follows device 0's by 500 ms, a stage of 50 ms and a hop of 450.
+TEST_F(PrefillCommand, SkewsPipelinesWhereThatIsAskedFor) {
+  const std::vector<std::string> skewed{
+      "--requests", requests_,           "--set", "prefill.stages=2",
+      "--set",      "prefill.hop=450ms", "--set", "prefill.skewed_for=100"};
+  std::vector<std::string> json = skewed;
+  json.emplace_back("--json");
+  const Outcome found = run(json);
+  ASSERT_EQ(found.code, 0) << found.err;
+  const nlohmann::json said = found.json()["schedules"][0]["skewed"][0];
+  EXPECT_EQ(said["pipelines"], nlohmann::json::parse(R"([{"pipeline": 0, "ranks": [0, 1]}])"));
+  EXPECT_EQ(said["prompts"], 5) << "290 ms less the guard hold 5 stages";
+  EXPECT_EQ(said["prompts_of_equal_places"], 0);
+  EXPECT_EQ(said["prompts_upper_bound"], 5);
+  EXPECT_EQ(found.json()["schedules"][0]["requests"]["done"], 3);
+  EXPECT_THAT(run(skewed).out, HasSubstr("skewed pipelines hold 5 prompts of 100 tokens"));
+  const Outcome longer = run(
+      {"--requests", requests_, "--set", "prefill.stages=2", "--set", "prefill.skewed_for=401"});
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_THAT(longer.err, HasSubstr("more than the profile's last size, 400. Use 400 or less."));
+}
+
 TEST_F(PrefillCommand, RefusesWhatDoesNotFit) {
   const auto said = [&](std::vector<std::string> more) {
     const Outcome found = run(std::move(more));

@@ -51,6 +51,14 @@ TEST(ReadPrefill, RefusesWhatDoesNotFit) {
   EXPECT_EQ(complaint(serving(kByFlops + "memory = \"4GB\"\nstages = 5\n")), "accepted");
 }
 
+TEST(ReadPrefill, SkewedPipelinesHaveStagesAndAPromptOfTheProfile) {
+  const auto skewed = [](const char* lines) { return complaint(serving(kByFlops + lines)); };
+  EXPECT_EQ(skewed("stages = 2\nskewed_for = 2048\n"), "accepted");
+  EXPECT_THAT(skewed("skewed_for = 2048\n"), HasSubstr("has no effect with prefill.stages = 1"));
+  EXPECT_THAT(skewed("stages = 2\nskewed_for = 0\n"), HasSubstr("prefill.skewed_for"));
+  EXPECT_THAT(skewed("stages = 2\nskewed_fr = 2048\n"), HasSubstr("Did you mean \"skewed_for\"?"));
+}
+
 TEST(ReadPrefill, ASliceOfKeysAndValuesIsAByteAtLeast) {
   const auto sliced = [](const char* slice) {
     return serving(

@@ -4,7 +4,7 @@ import unittest
 
 import pandas as pd
 
-from longhaul.figures.bubbletea import fig13, fig14, gpus, placement, untouched, value, wait
+from longhaul.figures.bubbletea import failure, fig13, fig14, gpus, placement, untouched, value, wait
 from longhaul.papers import claims, prefill_times
 
 
@@ -52,6 +52,41 @@ class Gpus(unittest.TestCase):
         placed = pd.DataFrame({"arrival_ns": [0, 0], "start_ns": [0, 0], "end_ns": [10, 15],
                                "tokens": [10, 4096]})
         self.assertEqual(gpus.row_of(0.5, placed)["gpus"], 2)
+
+    def test_all_three_parts_of_the_claim_are_judged(self):
+        for pool, long, short, expected in ((1, 0.9, 1.1, claims.HOLDS), (1, 1.1, 1.1, claims.PARTLY),
+                                            (1, 0.9, 1.5, claims.PARTLY), (0, 0.9, 1.1, claims.FAILS)):
+            table = pd.DataFrame([{"load": 0.1, "gpus": pool, "long_p50_ms": long,
+                                   "long_pool_p50_ms": 1, "short_p50_ms": short,
+                                   "short_pool_p50_ms": 1}])
+            self.assertEqual(gpus.verdicts(table)[0].verdict, expected)
+
+
+class Failure(unittest.TestCase):
+    @staticmethod
+    def report(failed=(), left_out=()):
+        suites = {}
+        for test, _, _ in failure.EVIDENCE:
+            suite, name = test.split(".")
+            names = [f"{name}/{i}" for i in (0, 1)] if "/" in suite else [name]
+            for one in names:
+                if test in left_out:
+                    continue
+                suites.setdefault(suite, []).append(
+                    {"name": one, "status": "RUN",
+                     **({"failures": [{}]} if test in failed and one == names[-1] else {})})
+        return {"testsuites": [{"name": name, "testsuite": tests}
+                               for name, tests in suites.items()]}
+
+    def test_holds_partly_at_most_and_only_where_every_test_passes(self):
+        def verdict(**what):
+            return failure.verdicts(failure.table_of(self.report(**what)))[0]
+
+        self.assertEqual(verdict().verdict, claims.PARTLY)
+        self.assertIn("refused at once: 2 of 2", verdict().ours)
+        for test, _, _ in failure.EVIDENCE:
+            self.assertEqual(verdict(failed=[test]).verdict, claims.FAILS)
+            self.assertEqual(verdict(left_out=[test]).verdict, claims.FAILS)
 
 
 class Figure13(unittest.TestCase):

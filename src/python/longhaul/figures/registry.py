@@ -49,6 +49,7 @@ LISTED = (
     "bubbletea.placement",
     "bubbletea.wait",
     "bubbletea.gpus",
+    "bubbletea.failure",
     "bubbletea.on_gpu",
     "bubbletea.untouched",
     "centauri.fig1",

@@ -27,11 +27,18 @@ FIGURE = Figure(
                  why="Passes that prompts share leave few tokens below the highest rate."),
     ))
 CHUNKS = ("--set", "prefill.chunk=512")
+STAGES = ("--set", "parallel.replicas=6", "--set", "prefill.stages=2",
+          "--set", "prefill.hop=2.3ms")  # two DP-cells; 16/7 ms of figure 14
+SKEWED = (*STAGES, "--set", "prefill.skewed_for=2048")
 IDEAS = {
     "earliest": ("#444444", ("--policy", "earliest")),
     "best fit": ("#2a7ab0", ()),
     "chunks": ("#2aa552", CHUNKS),
     "chunks and batches": ("#c2185b", (*CHUNKS, "--set", "prefill.batch=8")),
+    "2 stages": ("#8d6e63", STAGES),
+    "2 stages, skewed": ("#e08a2e", SKEWED),
+    "2 stages, chunks": ("#9575cd", (*STAGES, *CHUNKS)),
+    "2 stages, chunks, skewed": ("#00838f", (*SKEWED, *CHUNKS)),
 }
 RATES = (0.5, 1, 2, 4)
 

@@ -1,4 +1,4 @@
-#include "prefill/pipelines.hpp"
+#include "prefill/pipelines/pipelines.hpp"
 
 #include <algorithm>
 
@@ -26,11 +26,20 @@ bool in_one_datacenter(const Scenario& scenario, const std::vector<std::int32_t>
 
 }  // namespace
 
-ServingPipelines serving_pipelines(const Scenario& scenario, int stages, int cell) {
-  const Parallel& parallel = scenario.parallel;
+Duration stage_offset(const ServedModel& model, Duration whole, int stage) {
+  if (stage == 0) return Duration{};
+  return model.stage_time(whole, 0) + (stage - 1) * model.stage_time(whole, 1) + stage * model.hop;
+}
+
+void require_no_tensor_parallelism(const Parallel& parallel) {
   if (parallel.tensor > 1)
     fail("prefill under tensor parallelism is not known (parallel.tensor = {}). Use 1.",
          parallel.tensor);
+}
+
+ServingPipelines serving_pipelines(const Scenario& scenario, int stages, int cell) {
+  const Parallel& parallel = scenario.parallel;
+  require_no_tensor_parallelism(parallel);
   const int cells = parallel.replicas / cell;
   if (stages > cells)
     fail("prefill.stages = {} is more than the {} DP-cells (each holds a stage). Use {} or less.",
