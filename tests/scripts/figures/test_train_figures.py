@@ -6,13 +6,14 @@ import json
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 
 from longhaul import provenance
 from longhaul.commands import figure
 from longhaul.errors import guarded
-from longhaul.figures.runs import train_blocks, train_foretold, train_methods
+from longhaul.figures.runs import train_blocks, train_foretold, train_methods, train_records
 from longhaul.figures.stella import fig12, fig13, train_weather
 
 UPDATES = {"none": 100, "stella": 300, "diloco:20": 200, "diloco:outer=1:steps=10": 200,
@@ -98,6 +99,21 @@ class TrainFigures(unittest.TestCase):
         self.assertEqual(train_blocks.kept(["none", "block:keep=10%:block=4:share=each"]), "10%")
         self.assertEqual(sorted(table["size"].unique()), ["0.05M", "0.13M"])
         self.assertEqual(provenance.problems(table), [])
+
+    def test_a_run_that_was_cut_short_goes_on(self):
+        asked = []
+        results = self.directory / "results"
+        with mock.patch.object(train_records.runs, "run", lambda command, *_, **__: asked.append(command)), \
+                mock.patch.object(train_records.tools, "binary", lambda name: name), \
+                contextlib.redirect_stderr(io.StringIO()):
+            train_records.measure(results / "new", results, "train-2dc", [])
+            (results / "short").mkdir(parents=True)
+            (results / "short" / "progress.json").write_text("{}")
+            train_records.measure(results / "short", results, "train-2dc", [])
+            self.keep("over", [curve("none", 1, 10 ** 7, 100)])
+            train_records.measure(results / "over", results, "train-2dc", [])
+        self.assertEqual(["--resume" in command for command in asked], [False, True])
+        self.assertTrue(all("--checkpoint-every" in command for command in asked))
 
     def test_an_iteration_beside_pytorch_is_drawn(self):
         rows = [{"system": system, "iteration_ns": ns, "least_ns": ns, "largest_ns": 2 * ns, "runs": 3,

@@ -6,6 +6,9 @@ from longhaul import provenance, records, scenario_text
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.running import runs, tools
 
+PROGRESS = "progress.json"  # of bench_train, until it writes its record
+CHECKPOINT_EVERY = 50       # iterations: stale weights wait for their links at each
+
 
 def arguments(parser, name):
     parser.add_argument("--measure", action="store_true",
@@ -19,13 +22,16 @@ def arguments(parser, name):
 
 
 def measure(out, results, scenario, words):
-    """bench_train on as many ranks as the scenario has, unless `out` holds a finished run."""
+    """bench_train on as many ranks as the scenario has, unless `out` holds a finished run. One that
+    was cut short goes on with its curves, from the last checkpoint of the one under way."""
     if records.is_finished(out):
         return
     scenario = tools.scenario_file(scenario)
-    tools.say(f"measuring {out}")
+    goes_on = (out / PROGRESS).is_file()
+    tools.say(f"{'going on with' if goes_on else 'measuring'} {out}")
+    kept = ["--checkpoint-every", CHECKPOINT_EVERY, *(["--resume"] if goes_on else [])]
     runs.run([tools.ROOT / "scripts" / "mpi", "-n", scenario_text.ranks_of(scenario, []),
-              tools.binary("bench_train"), tools.from_root(scenario), *words, "--out", out],
+              tools.binary("bench_train"), tools.from_root(scenario), *words, *kept, "--out", out],
              out, results, timeout_s=7200)
 
 
