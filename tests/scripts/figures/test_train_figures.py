@@ -163,6 +163,11 @@ class TrainFigures(unittest.TestCase):
         self.assertEqual(found["stella-threshold-gain"], "holds here")
         self.assertEqual(found["stella-blocks-learn"], "does not hold")
         self.assertEqual(found["stella-random-learns"], "does not hold")
+        self.assertEqual(found["stella-threshold-gpu"], "holds partly")  # the kept record of a card
+        self.assertEqual(set(self.drawn("stella-fig13", "--part", "b")["part"]), {"b"})
+        self.assertNotIn("stella-threshold-time", self.verdicts("stella-fig13"))
+        self.assertEqual(set(self.drawn("stella-fig13", "--part", "a")["part"]), {"a"})
+        self.assertNotIn("stella-blocks-learn", self.verdicts("stella-fig13"))
 
     def test_a_pick_is_held_against_the_best_that_was_measured(self):
         def row(method, measured, least, most, picked):

@@ -1,6 +1,7 @@
 """StellaTrain figure 13: (a) what compression takes on the host; (b) how models learn from single
 numbers, blocks and random blocks."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +13,7 @@ from longhaul.figures.runs import train_records
 from longhaul.figures.stella import bars, kernels
 from longhaul.papers import claims
 from longhaul.records import is_finished
+from longhaul.running import tools
 
 FIGURE = Figure(
     "stella-fig13",
@@ -19,7 +21,7 @@ FIGURE = Figure(
     shows="compression of single numbers and of blocks on one core, and how models learn by them "
           "(StellaTrain figure 13)",
     needs="`bench_compress`, `bench_train`, or results of them",
-    options="[--measure] [--text FILE]",
+    options="[--measure] [--part PART] [--text FILE]",
     repeat=Repeat("stella", measure=("--measure",), minutes=25, deterministic=False,
                   data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"
@@ -28,6 +30,8 @@ TIMED = {"threshold of blocks of 16": ("blocks of 16", "#c2185b"),
          "topk of single numbers": ("exact top-k", "#3fa7d6"),
          "block of blocks of 16": ("exact blocks", "#f0b400")}
 DATA = ("text:python", "digits", "synthetic")
+ON_GPU = tools.ROOT / "results" / "gpu" / "nvidia-h100-80gb-hbm3" / "compress.json"
+APART = ", residual apart"
 DENSE = "none"
 LEARNED = {DENSE: ("all numbers", "#1f1f1f"),
            "threshold:keep=1%:block=1:share=each": ("threshold, single numbers", "#0b5394"),
@@ -38,6 +42,8 @@ SINGLE, BLOCKS, RANDOM = list(LEARNED)[1:]
 
 def add_arguments(parser):
     kernels.arguments(parser, FIGURE.name)
+    parser.add_argument("--part", choices=("a", "b"),
+                        help="a: times of kernels alone, which need a quiet machine; b: learning alone")
     parser.add_argument("--text", metavar="FILE", help="instead of Python's library")
     parser.add_argument("--seeds", default="1,2,3", metavar="N,N..", help="default: %(default)s")
     parser.add_argument("--lr-grid", default="0.003,0.01", metavar="X,X..",
@@ -49,15 +55,21 @@ def draw(options):
     results = Path(options.results or f"runs/{FIGURE.name}")
     sources = [f"text:{options.text}" if options.text and data.startswith("text") else data
                for data in DATA]
-    if options.measure:
+    if options.measure and options.part != "b":
         kernels.measure(results, ("1%",))
+    if options.measure and options.part != "a":
         for data, source in zip(DATA, sources):
             measure(results / folder(data), results, source, options)
-    times = kernels.table_of(results)
-    times = times[times["kernel"].isin(TIMED) & (times["keep_percent"] == 1)]
-    learned = curves(results)
-    table = pd.concat([times.assign(part="a"), learned.assign(part="b")], ignore_index=True)
-    return [Drawn(FIGURE.name, figure_of(times, learned), table, verdicts(times, learned))]
+    parts, said = {}, []
+    if options.part != "b":
+        times = kernels.table_of(results)
+        parts["a"] = times[times["kernel"].isin(TIMED) & (times["keep_percent"] == 1)]
+        said += verdicts_of_times(parts["a"])
+    if options.part != "a":
+        parts["b"] = curves(results)
+        said += verdicts_of_learning(parts["b"])
+    table = pd.concat([own.assign(part=part) for part, own in parts.items()], ignore_index=True)
+    return [Drawn(FIGURE.name, figure_of(**parts), table, [*said, verdict_of_gpu()])]
 
 
 def folder(data):
@@ -95,7 +107,7 @@ def last(learned, data, method):
     return float(mine[mine["updates"] == mine["updates"].max()]["validation"].median())
 
 
-def verdicts(times, learned):
+def verdicts_of_times(times):
     claim = "stella-threshold-time"
     theirs = claims.value(claim)
     blocks = kernels.at(times, "threshold of blocks of 16")
@@ -106,7 +118,26 @@ def verdicts(times, learned):
     said.append(claims.judge(claim, claims.at_least(single / blocks, claims.value(claim)),
                              f"{single / blocks:.2f} ({single:.1f} over {blocks:.1f} ms)",
                              "Both read the gradient once; single numbers write more places."))
-    said.append(claims.judge("stella-threshold-gpu", claims.NOT_JUDGED, "no kernel of a GPU", ""))
+    return said
+
+
+def verdict_of_gpu():
+    """By the kept record of bench_compress on a card: percent that blocks are faster."""
+    claim = "stella-threshold-gpu"
+    if not ON_GPU.is_file():
+        return claims.judge(claim, claims.NOT_JUDGED, "no kernel of a GPU", "")
+    record = json.loads(ON_GPU.read_text(encoding="utf-8"))
+    times = {kernel["name"]: kernel["median_s"] for kernel in record["kernels"]}
+    gains = [100 * (times[f"threshold of single numbers{where}"] / times[f"threshold of blocks of 16{where}"] - 1)
+             for where in ("", APART)]
+    return claims.judge(
+        claim, claims.over_inputs(gains, lambda gain: claims.at_least(gain, claims.value(claim))),
+        f"+{gains[0]:.1f}% (residual in the gradient), +{gains[1]:.1f}% (residual of its own)",
+        f"Measured on one {record['device']['name']} (commit {record['git_commit'][:8]}), where both read and write as "
+        "much where the residual is apart. The paper does not say which of them it has.")
+
+
+def verdicts_of_learning(learned):
     names = [data for data in (folder(each) for each in DATA) if data in set(learned["data"])]
     like, above = [], []
     for data in names:
@@ -116,41 +147,52 @@ def verdicts(times, learned):
         above.append(block < random)
     texts = [f"{data}: {last(learned, data, SINGLE):.2f}, {last(learned, data, BLOCKS):.2f}, "
              f"{last(learned, data, RANDOM):.2f}" for data in names]
-    said.append(claims.judge("stella-blocks-learn", claims.by_count(like.count(True), len(like)),
-                             "; ".join(texts), "Validation loss by single numbers, blocks, random "
-                             "blocks; alike is within 5% of what single numbers have learned since the "
-                             "first validation."))
-    said.append(claims.judge("stella-random-learns", claims.by_count(above.count(True), len(above)),
-                             "; ".join(texts), "The same losses."))
-    return said
+    return [claims.judge("stella-blocks-learn", claims.by_count(like.count(True), len(like)),
+                         "; ".join(texts), "Validation loss by single numbers, blocks, random "
+                         "blocks; alike is within 5% of what single numbers have learned since the "
+                         "first validation."),
+            claims.judge("stella-random-learns", claims.by_count(above.count(True), len(above)),
+                         "; ".join(texts), "The same losses.")]
 
 
-def figure_of(times, learned):
+def figure_of(a=None, b=None):
     plt = style.apply()
-    names = list(dict.fromkeys(learned["data"]))
-    figure, panels = plt.subplots(1, 1 + len(names), figsize=(3.0 * (1 + len(names)), 4.2))
+    names = [] if b is None else list(dict.fromkeys(b["data"]))
+    count = len(names) + (a is not None)
+    figure, grid = plt.subplots(1, count, squeeze=False, figsize=(3.0 * count + 0.3, 4.2))
+    panels = list(grid[0])
+    if a is not None:
+        draw_times(panels.pop(0), a)
+    for panel, data in zip(panels, names):
+        draw_learning(panel, b[b["data"] == data])
+        panel.set_title(f"(b) {data}", loc="left", fontsize=9)
+    for panel in grid[0]:
+        bars.ground(panel)
+    if panels:
+        panels[0].set_ylabel("validation loss, measured")
+    titles = ["Compression on one core"] * (a is not None) + ["learning by it"] * bool(panels)
+    title = ", and ".join(titles) if a is not None else "Learning by numbers above a threshold"
+    bars.finish(figure, (panels or grid[0])[0], title, "Median of the seeds and their range." if panels else "",
+                columns=4)
+    figure.subplots_adjust(wspace=0.28, left=0.075)
+    return figure
+
+
+def draw_times(panel, times):
     for place, (kernel, (label, colour)) in enumerate(TIMED.items()):
         height = kernels.at(times, kernel)
-        panels[0].bar(place, height, 0.7, color=colour, edgecolor="black", linewidth=0.4)
-        panels[0].annotate(f"{height:.1f}", (place, height), xytext=(0, 2), ha="center",
-                           textcoords="offset points", fontsize=7.5)
-    panels[0].set_xticks(range(len(TIMED)), [label.replace(" ", "\n") for label, _ in TIMED.values()],
-                         fontsize=7.5)
-    panels[0].set_ylabel("ms, measured")
-    panels[0].set_title("(a) 1% of 86.6 M numbers", loc="left", fontsize=9)
-    for panel, data in zip(panels[1:], names):
-        for method, (label, colour) in LEARNED.items():
-            mine = learned[(learned["data"] == data) & (learned["method"] == method)]
-            over = mine.groupby("updates")["validation"]
-            panel.plot(over.median().index, over.median(), color=colour, label=label, linewidth=1.4)
-            panel.fill_between(over.min().index, over.min(), over.max(), color=colour, alpha=0.15,
-                               linewidth=0)
-        panel.set_xlabel("updates")
-        panel.set_title(f"(b) {data}", loc="left", fontsize=9)
-    panels[1].set_ylabel("validation loss, measured")
-    for panel in panels:
-        bars.ground(panel)
-    bars.finish(figure, panels[1], "Compression on one core, and learning by it",
-                "Median of the seeds and their range.", columns=4)
-    figure.subplots_adjust(wspace=0.28)
-    return figure
+        panel.bar(place, height, 0.7, color=colour, edgecolor="black", linewidth=0.4)
+        panel.annotate(f"{height:.1f}", (place, height), xytext=(0, 2), ha="center",
+                       textcoords="offset points", fontsize=7.5)
+    panel.set_xticks(range(len(TIMED)), [label.replace(" ", "\n") for label, _ in TIMED.values()],
+                     fontsize=7.5)
+    panel.set_ylabel("ms, measured")
+    panel.set_title("(a) 1% of 86.6 M numbers", loc="left", fontsize=9)
+
+
+def draw_learning(panel, learned):
+    for method, (label, colour) in LEARNED.items():
+        over = learned[learned["method"] == method].groupby("updates")["validation"]
+        panel.plot(over.median().index, over.median(), color=colour, label=label, linewidth=1.4)
+        panel.fill_between(over.min().index, over.min(), over.max(), color=colour, alpha=0.15, linewidth=0)
+    panel.set_xlabel("updates")
