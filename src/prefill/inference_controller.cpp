@@ -9,8 +9,8 @@ namespace longhaul::prefill {
 namespace {
 
 /// Of two refusals the one that came further.
-void keep_furthest(Decision&& refusal, std::optional<Decision>& kept) {
-  if (!kept || *refusal.refused > *kept->refused) kept = std::move(refusal);
+void keep_furthest(const Decision& refusal, std::optional<Decision>& kept) {
+  if (!kept || *refusal.refused > *kept->refused) kept = refusal;
 }
 
 int decode_ranks_of(const Scenario& scenario, DatacenterId datacenter) {
@@ -48,17 +48,19 @@ Duration InferenceController::round_trip(const Request& request, const ServingSi
 }
 
 Decision InferenceController::of_least_ttft(const Request& request) {
-  std::optional<Decision> best, refusal;
+  std::optional<std::pair<Duration, std::int32_t>> best;  // time to first token, pipeline
+  std::optional<Decision> refusal;
   std::size_t chosen = 0;
   for (std::size_t i = 0; i < sites_.size(); ++i) {
-    Decision decision = sites_[i].controller.predict(request, round_trip(request, sites_[i]));
+    const Decision& decision =
+        sites_[i].controller.predict(request, round_trip(request, sites_[i]));
     if (decision.refused) {
-      keep_furthest(std::move(decision), refusal);
+      keep_furthest(decision, refusal);
       continue;
     }
-    const auto key = [](const Decision& each) { return std::pair{each.ttft(), each.pipeline}; };
-    if (best && key(decision) >= key(*best)) continue;
-    best = std::move(decision);
+    const std::pair key{decision.ttft(), decision.pipeline};
+    if (best && key >= *best) continue;
+    best = key;
     chosen = i;
   }
   if (!best) return std::move(*refusal);
@@ -74,7 +76,7 @@ Decision InferenceController::of_nearest(const Request& request) {
   for (const auto& [network, i] : order) {
     Decision decision = sites_[i].controller.decide(request, network);
     if (!decision.refused) return decision;
-    keep_furthest(std::move(decision), refusal);
+    keep_furthest(decision, refusal);
   }
   return std::move(*refusal);
 }

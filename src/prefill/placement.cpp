@@ -117,7 +117,8 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
     decision.refused = reason;
     return decision;
   };
-  if (!served.model.time(request.tokens)) return refuse(RefusalReason::profile);
+  const auto whole = served.model.time(request.tokens);
+  if (!whole) return refuse(RefusalReason::profile);
   asked = {.served = &served,
            .model = index,
            .tokens = request.tokens,
@@ -127,7 +128,7 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   asked.tokens -= asked.context;
   decision.cached = asked.context;
   const PassPart part{asked.context, asked.tokens};
-  asked.whole = *pass_time(served.model, {&part, 1});
+  asked.whole = asked.context == 0 ? *whole : *pass_time(served.model, {&part, 1});
   // Not the time at which it is here: one from nearby that comes later may be here before it.
   free_.forget(request.arrival);
   for (GapIndex& each : indexes_) each.advance(request.arrival);
@@ -157,7 +158,7 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   return decision;
 }
 
-Decision Controller::predict(const Request& request, Duration network) {
+const Decision& Controller::predict(const Request& request, Duration network) {
   predicted_ = {};
   predicted_.decision = answer(request, network, predicted_.choice, predicted_.asked);
   return predicted_.decision;

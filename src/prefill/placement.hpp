@@ -109,8 +109,9 @@ public:
   /// Places the request or says no. Arrivals must not go back. `network`: of a way to the
   /// datacenter and back.
   [[nodiscard]] Decision decide(const Request& request, Duration network = {});
-  /// The same answer, without keeping it; keys and values are left out of it.
-  [[nodiscard]] Decision predict(const Request& request, Duration network = {});
+  /// The same answer, without keeping it; keys and values are left out of it. It holds until the
+  /// next call.
+  [[nodiscard]] const Decision& predict(const Request& request, Duration network = {});
   /// Keeps the answer that the last call predicted, of this request.
   [[nodiscard]] Decision keep_predicted(const Request& request);
   [[nodiscard]] const std::vector<Served>& served() const { return served_; }

@@ -94,9 +94,10 @@ std::optional<std::int32_t> Controller::free_decode_rank(const ServedModel& mode
 void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& decision) {
   const ServedModel& model = asked.served->model;
   const Pipeline& pipeline = asked.served->serving.pipelines[choice.pipeline];
+  const bool sends = model.decode && means_.link && model.dimensions;
+  if (!sends && !means_.memory) return;
   std::vector<PlacedPass> passes = choice.passes;
   if (passes.empty()) passes.push_back({choice.start, asked.whole, asked.tokens, asked.tokens});
-  const bool sends = model.decode && means_.link && model.dimensions;
   Duration arrived = choice.end;
   for (int stage = 0; stage < model.stages; ++stage) {
     Duration until = choice.end;

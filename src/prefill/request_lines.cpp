@@ -35,10 +35,13 @@ std::optional<std::int64_t> timestamp(std::string_view text) {
   if (text.size() < kSeconds || text[4] != '-' || text[7] != '-' || text[10] != ' ' ||
       text[13] != ':' || text[16] != ':')
     return std::nullopt;
-  const auto part = [&](std::size_t begin, std::size_t count) -> std::int64_t {
-    const std::string_view digits = text.substr(begin, count);
-    if (digits.find_first_not_of("0123456789") != std::string_view::npos) return -1;
-    return whole(digits).value_or(-1);
+  const auto part = [&](std::size_t begin, std::size_t count) {  // at most nine digits
+    std::int64_t value = 0;
+    for (const char digit : text.substr(begin, count)) {
+      if (digit < '0' || digit > '9') return std::int64_t{-1};
+      value = 10 * value + (digit - '0');
+    }
+    return value;
   };
   const std::array fields{part(0, 4),  part(5, 2),  part(8, 2),
                           part(11, 2), part(14, 2), part(17, 2)};

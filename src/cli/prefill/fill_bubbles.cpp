@@ -17,8 +17,10 @@ prefill::ControllerMeans means_of(const SimulatedBubbles& bubbles, const Scenari
   const Duration period = bubbles.iteration.period;
   prefill::ControllerMeans means;
   means.sending = input.sending;
-  means.memory.emplace(period, prefill::free_memory_steps(bubbles.schedule, scenario, bubbles.plan,
-                                                          bubbles.times, served));
+  auto free =
+      prefill::free_memory_steps(bubbles.schedule, scenario, bubbles.plan, bubbles.times, served);
+  if (std::ranges::any_of(free, [](const auto& steps) { return !steps.empty(); }))
+    means.memory.emplace(period, std::move(free));
   means.link.emplace(period,
                      prefill::interface_holds(bubbles.plan, bubbles.times, bubbles.iteration.gpus));
   return means;
