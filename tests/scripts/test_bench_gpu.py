@@ -81,6 +81,8 @@ exec {sys.executable} "$@"
         environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}",
                            LONGHAUL_BIN=str(self.bin))
         environment.pop("LONGHAUL_PACKED", None)
+        if "--out" not in arguments:  # nothing of a card that is none into results/
+            arguments = (*arguments, "--out", str(self.path / "out"))
         return subprocess.run([ROOT / "scripts/bench-gpu", *arguments], env=environment,
                               capture_output=True, text=True, timeout=120, check=False)
 
@@ -186,6 +188,7 @@ elif [[ -n ${{out:-}} ]]; then mkdir -p "$out"; printf '%s' "$record" >"$out/rec
         done = self.run_script("--only", "reel-*", smi="echo 'GPU 0: Fake'")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--only reel-*: no step has that name", done.stderr)
+
     def test_tasks_are_held_against_operators(self):
         self.make_programs()
         out = self.path / "out"
