@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -6,6 +8,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/prefill/filled_schedule.hpp"
+#include "prefill/prompt/profile_error.hpp"
 #include "report/record.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
@@ -67,6 +70,26 @@ std::string placement_line(const Decision& each) {
                            each.pipeline, each.start.count(), each.end.count());
 }
 
+/// Of models whose guard is as long as the longest bubble of their GPUs, or longer.
+std::string guarded_text(const FilledSchedule& filled) {
+  std::string text;
+  for (const prefill::Served& each : filled.served) {
+    std::set<std::int32_t> ranks;
+    for (const prefill::Pipeline& pipeline : each.serving.pipelines)
+      ranks.insert(pipeline.ranks.begin(), pipeline.ranks.end());
+    Duration longest{};
+    for (const prefill::Bubble& bubble : filled.bubbles.iteration.bubbles)
+      if (ranks.contains(bubble.rank)) longest = std::max(longest, bubble.length());
+    if (!ranks.empty() && longest <= each.model.guard)
+      text += fmt::format(
+          "! {}: {} serves nothing: its guard, {}, leaves nothing of the longest "
+          "bubble, {}\n",
+          filled.bubbles.schedule.name, each.model.name, to_text(each.model.guard),
+          to_text(longest));
+  }
+  return text;
+}
+
 /// Pipelines that serve, and what is left out of the answer.
 std::string notes_text(const Scenario& scenario, const PrefillInput& input,
                        const std::vector<FilledSchedule>& all) {
@@ -86,12 +109,19 @@ std::string notes_text(const Scenario& scenario, const PrefillInput& input,
     if (each.serving.left_over > 0)
       text += fmt::format("! {}: {} GPUs serve nothing: their datacenters' are no multiple of {}\n",
                           each.model.name, each.serving.left_over, each.model.stages);
+    if (const auto error = prefill::leave_one_out(each.model))
+      text += fmt::format(
+          "{}: times between the profile's sizes are {}% off in the mean, {}% at most (each of {} "
+          "left out in turn)\n",
+          each.model.name, report::percent_text(error->mean), report::percent_text(error->worst),
+          report::counted(error->sizes, "size"));
     if (!each.model.dimensions)
       text += fmt::format("{}: without a model its memory counts nothing\n", each.model.name);
     if (!each.model.decode)
       text += fmt::format("{}: without decode, keys and values and the first token count nothing\n",
                           each.model.name);
   }
+  for (const FilledSchedule& filled : all) text += guarded_text(filled);
   for (const FilledSchedule& filled : all)
     for (const prefill::Served& each : filled.served)
       if (const auto& skew = each.serving.skew)
@@ -140,6 +170,19 @@ std::vector<FilledSchedule> fill_streams(const Options& options, const Scenario&
                                    [&](const Decision& each) { out << placement_line(each); }));
   });
   return all;
+}
+
+/// Of each model: how far its profile is off a size that is left out of it; null: no profile.
+ordered_json cost_model_json(const Scenario& scenario) {
+  ordered_json json = ordered_json::array();
+  for (const ServedModel& model : scenario.served) {
+    const auto error = prefill::leave_one_out(model);
+    json.push_back({{"model", model.name},
+                    {"sizes_left_out", error ? error->sizes : 0},
+                    {"mean_error", error ? ordered_json(error->mean) : ordered_json{}},
+                    {"worst_error", error ? ordered_json(error->worst) : ordered_json{}}});
+  }
+  return json;
 }
 
 ordered_json value_json(const ScheduleValue& value, const std::vector<FilledSchedule>& all,
@@ -197,6 +240,7 @@ Answer prefill_command(const Options& options) {
   ordered_json json = record_header(options, scenario);
   json["policy"] = to_string(input.policy);
   json["load"] = input.load;
+  json["cost_model"] = cost_model_json(scenario);
   json["left_out"] = left_out_of_backlog(scenario, input);
   if (value) json["value"] = valued;
   json["schedules"] = ordered_json::array();
