@@ -35,10 +35,10 @@ IDEAS = {
     "best fit": ("#2a7ab0", ()),
     "chunks": ("#2aa552", CHUNKS),
     "chunks and batches": ("#c2185b", (*CHUNKS, "--set", "prefill.batch=8")),
-    "2 stages": ("#8d6e63", STAGES),
-    "2 stages, skewed": ("#e08a2e", SKEWED),
-    "2 stages, chunks": ("#9575cd", (*STAGES, *CHUNKS)),
-    "2 stages, chunks, skewed": ("#00838f", (*SKEWED, *CHUNKS)),
+    "two stages": ("#8d6e63", STAGES),
+    "skewed": ("#e08a2e", SKEWED),
+    "two stages and chunks": ("#9575cd", (*STAGES, *CHUNKS)),
+    "skewed and chunks": ("#00838f", (*SKEWED, *CHUNKS)),
 }
 RATES = (0.5, 1, 2, 4)
 
