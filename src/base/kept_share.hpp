@@ -43,4 +43,12 @@ namespace longhaul {
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(exact), 1, all);
 }
 
+/// Mean bytes of the gap between two blocks that are kept, 7 bits a byte, where each is kept with
+/// probability `share`.
+[[nodiscard]] inline double mean_gap_bytes(double share) {
+  double bytes = 1;
+  for (int more = 1; more < 5; ++more) bytes += std::pow(1 - share, std::pow(128.0, more));
+  return bytes;
+}
+
 }  // namespace longhaul

@@ -82,6 +82,25 @@ struct GradientCompression {
   friend bool operator==(const GradientCompression&, const GradientCompression&) = default;
 };
 
+/// What stages of a pipeline send each other activations and their gradients as: all numbers, or
+/// the largest of them as bf16, each with its place.
+#define LONGHAUL_ACTIVATION_FORMATS(X) X(f32, "f32") X(bf16, "bf16") X(int8, "int8") X(topk, "topk")
+LONGHAUL_LISTED_ENUM(ActivationFormat, LONGHAUL_ACTIVATION_FORMATS);
+
+/// What becomes of the numbers that `topk` leaves out, by message: of each microbatch, stage and
+/// direction, from one iteration to the next. They are lost; they are added to the next message; or
+/// both sides remember what has arrived, and the largest differences from that are sent.
+#define LONGHAUL_ACTIVATION_FEEDBACKS(X) \
+  X(none, "none") X(residual, "residual") X(difference, "difference")
+LONGHAUL_LISTED_ENUM(ActivationFeedback, LONGHAUL_ACTIVATION_FEEDBACKS);
+
+struct ActivationCompression {
+  ActivationFormat format = ActivationFormat::f32;
+  double keep = 0.1;  ///< of the numbers of a message, where `topk`: above 0, at most 1
+  ActivationFeedback feedback = ActivationFeedback::difference;  ///< of `topk`
+  friend bool operator==(const ActivationCompression&, const ActivationCompression&) = default;
+};
+
 /// Times of a part on its host: of each part in the order of the model, one for all, or none: no
 /// time. [train.costs]
 struct PartCosts {
@@ -141,6 +160,7 @@ struct Training {
   double lambda = 0;  ///< weight of the spread of iteration times (StellaTrain, equation 1)
   std::optional<TrainingTarget> target{};
   GradientCompression compress{};
+  std::optional<ActivationCompression> activations{};  ///< none: as they are
   PartCosts costs{};
   TrainingAdaptation adapt{};
 };

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/kept_share.hpp"
 #include "compress/rivals/bit_payloads.hpp"
+#include "compress/tensor/tensor.hpp"
 #include "compress/wire/dense.hpp"
 #include "compress/wire/wire.hpp"
 #include "fuzz/refusal.hpp"
@@ -52,6 +54,24 @@ void payload_of_bits(std::span<const std::byte> data) {
   }
 }
 
+/// What one stage sends another: as many numbers as are awaited, all finite.
+void a_tensor(std::span<const std::byte> data, const compress::TensorCoding& coding) {
+  for (const std::int64_t count : {0, 1, 37, 256}) {
+    try {
+      const std::vector<float> numbers =
+          compress::decode_tensor(data, coding, {.source = kSender, .count = count});
+      LONGHAUL_ASSERT(std::ssize(numbers) == count, "{} of {} numbers", numbers.size(), count);
+      LONGHAUL_ASSERT(std::ranges::all_of(numbers, [](float one) { return std::isfinite(one); }),
+                      "of {} numbers one is not finite", count);
+      LONGHAUL_ASSERT(
+          data.size() <= compress::most_tensor_bytes(static_cast<std::size_t>(count), coding),
+          "{} bytes of {} numbers", data.size(), count);
+    } catch (const Error& error) {
+      expect_refusal(error, kSender);
+    }
+  }
+}
+
 }  // namespace
 
 void payload(std::string_view bytes) {
@@ -61,6 +81,8 @@ void payload(std::string_view bytes) {
   } catch (const Error& error) {
     expect_refusal(error, kSender);
   }
+  for (const compress::TensorFormat format : every<compress::TensorFormat>())
+    a_tensor(data, {format, 0.25});
   if (data.size() > 1 &&
       (data[1] == std::byte{'B'} || data[1] == std::byte{'Q'} || data[1] == std::byte{'F'}))
     return payload_of_bits(data);

@@ -67,13 +67,6 @@ void put_gaps(const SparseSet& set, std::vector<std::byte>& to) {
   to.resize(at);
 }
 
-/// Mean bytes of a gap where each block is kept with probability `share`.
-double mean_gap_bytes(double share) {
-  double bytes = 1;
-  for (int more = 1; more < 5; ++more) bytes += std::pow(1 - share, std::pow(128.0, more));
-  return bytes;
-}
-
 }  // namespace
 
 std::vector<std::byte> encode(const SparseSet& set, IndexFormat index, ValueFormat values) {

@@ -10,9 +10,9 @@
 #include "base/error.hpp"
 #include "base/kept_share.hpp"
 #include "base/program/option_values.hpp"
-#include "compress/wire/values.hpp"
 #include "harness/training/train_rivals.hpp"
 #include "report/adapted_stream.hpp"
+#include "scenario/training/activation_sizes.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -111,6 +111,13 @@ Enum value_of(const std::string& method, const std::string& key, const std::stri
   return choice<Enum>(fmt::format("--methods {}: {}", method, key).c_str(), value);
 }
 
+double share_of(const std::string& what, const std::string& value) {
+  const auto share = kept_share_in(value);
+  if (!share || !is_kept_share(*share))
+    fail("{} = \"{}\" (a share above 0 and at most 1). Write 1%, say.", what, value);
+  return *share;
+}
+
 /// Does it change something of that method?
 bool has_key(const TrainMethod& method, const std::string& key) {
   const CompressMethod compress = method.scenario.train.compress.method;
@@ -121,34 +128,35 @@ bool has_key(const TrainMethod& method, const std::string& key) {
   return compress != CompressMethod::topk || key != "block";
 }
 
-/// Every message between stages is of that format: nominal bytes are those that travel.
-void set_activations(TrainMethod& method, const std::string& value) {
+/// Messages between stages: nominal bytes are those that travel.
+void set_activations(TrainMethod& method, const std::string& key, const std::string& value) {
   Scenario& scenario = method.scenario;
-  const auto format = value_of<compress::ValueFormat>(method.name, "activations", value);
-  if (scenario.parallel.stages == 1 || !scenario.model)
-    fail("--methods {}: activations = {} ({}). Leave it out.", method.name, value,
-         scenario.model ? "one stage sends none" : "without a [model] no one knows how many");
-  method.activations = format;
-  const Model& model = *scenario.model;
-  const auto numbers = static_cast<std::size_t>(std::int64_t{model.sequence_length} *
-                                                model.microbatch_size * model.hidden);
-  const Bytes size{static_cast<std::int64_t>(compress::bytes_of_values(numbers, format))};
-  std::ranges::fill(scenario.costs.message, size);
-  for (Costs& costs : scenario.replica_costs) std::ranges::fill(costs.message, size);
+  const std::string what = fmt::format("--methods {}: {}", method.name, key);
+  ActivationCompression how = scenario.train.activations.value_or(ActivationCompression{});
+  if (key == "activations")
+    how = {.format = value_of<ActivationFormat>(method.name, key, value)};
+  else if (how.format != ActivationFormat::topk)
+    fail("{} changes nothing of {}. Write activations=topk before it, or leave it out.", what,
+         to_string(how.format));
+  else if (key == "activations_keep")
+    how.keep = share_of(what, value);
+  else
+    how.feedback = value_of<ActivationFeedback>(method.name, key, value);
+  if (const std::string_view why = scenario::why_no_activations(scenario); !why.empty())
+    fail("{} = {} ({}). Leave it out.", what, value, why);
+  scenario::send_activations_as(scenario, how);
 }
 
 void set_key(TrainMethod& method, const std::string& key, const std::string& value) {
   Training& train = method.scenario.train;
   GradientCompression& compress = train.compress;
   const std::string what = fmt::format("--methods {}: {}", method.name, key);
-  if (key == "activations") return set_activations(method, value);
+  if (key == "activations" || key == "activations_keep" || key == "activations_feedback")
+    return set_activations(method, key, value);
   if (set_rival_key(method, key, value)) return;
   if (!has_key(method, key)) fail("{} changes nothing of this method. Leave it out.", what);
   if (key == "keep") {
-    const auto share = kept_share_in(value);
-    if (!share || !is_kept_share(*share))
-      fail("{} = \"{}\" (a share above 0 and at most 1). Write keep=1%.", what, value);
-    compress.keep = *share;
+    compress.keep = share_of(what, value);
   } else if (key == "block") {
     compress.block = whole_number(what.c_str(), value, 1, 16);
     if (!is_kept_block(compress.block)) fail("{} = {} (1, 2, 4, 8 or 16).", what, value);
@@ -171,7 +179,7 @@ void set_key(TrainMethod& method, const std::string& key, const std::string& val
   } else {
     fail(
         "{} is no key of a method (keep, block, values, index, exchange, share, feedback, "
-        "staleness, serve, lazy, activations).",
+        "staleness, serve, lazy, activations, activations_keep, activations_feedback).",
         what);
   }
 }

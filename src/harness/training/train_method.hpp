@@ -16,8 +16,6 @@ struct TrainMethod {
   Scenario scenario;
   compress::OptimizerSettings optimizer;  ///< of rivals that step locally: the inner one
   std::optional<training::RivalSettings> rival{};
-  /// What activations and their gradients travel as between stages; none: as they are (and f32).
-  std::optional<compress::ValueFormat> activations{};
   bool chooses_for_parts = false;  ///< Espresso: each part dense or as [train.compress] has it
 
   /// Updates of the weights in an iteration of the stream.
@@ -34,7 +32,8 @@ struct TrainMethod {
 
 /// "NAME[:NUMBER][:KEY=VALUE]..[+hetero]", names of train_methods(); keys of rivals:
 /// train_rivals.hpp. Keys: keep, block, values, index, exchange, share, feedback, staleness, serve,
-/// lazy, activations. Throws Error that names what is wrong.
+/// lazy, activations, activations_keep, activations_feedback. Throws Error that names what is
+/// wrong.
 [[nodiscard]] TrainMethod train_method(const std::string& text, const Scenario& scenario,
                                        const compress::OptimizerSettings& optimizer);
 

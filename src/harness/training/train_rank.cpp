@@ -112,7 +112,7 @@ TrainRank::TrainRank(engine::Ranks& ranks, const TrainRequest& request,
   if (plan_.ranks[index(ranks.self())].role != RankRole::training) return;
   work_ = std::make_unique<training::ReplicaWork>(plan_, schedule_, scenario_, ranks.self(), *math_,
                                                   memory_, work_settings());
-  sets_ = std::make_unique<training::SetDataPlane>(plan_, *work_, request.method->activations);
+  sets_ = std::make_unique<training::SetDataPlane>(plan_, *work_, scenario_.train.activations);
   if (settings.compute == TrainCompute::timed) return;
   device_ = std::make_unique<device::StreamDevice>(*work_, ranks.host_ranks(), settings.pace);
 }
@@ -170,11 +170,13 @@ void TrainRank::change(const planner::Adaptation& made) {
 void TrainRank::save(training::StateWriter& to) const {
   if (control_) control_->save(to);
   if (work_) work_->save(to);
+  if (sets_) sets_->save(to);
 }
 
 void TrainRank::load(training::StateReader& from, int iterations) {
   if (control_) control_->load(from);
   if (work_) work_->load(from, iterations);
+  if (sets_) sets_->load(from);
 }
 
 void TrainRank::finish() {

@@ -85,7 +85,13 @@ ordered_json settings_json(const TrainMethod& method) {
     json["feedback"] = train.compress.feedback;
     json["lazy"] = to_string(method.optimizer.lazy);
   }
-  if (method.activations) json["activations"] = to_string(*method.activations);
+  if (const auto& activations = train.activations) {
+    json["activations"] = to_string(activations->format);
+    if (activations->format == ActivationFormat::topk) {
+      json["activations_keep"] = activations->keep;
+      json["activations_feedback"] = to_string(activations->feedback);
+    }
+  }
   if (!method.rival || training::steps_locally(method.rival->rival))
     json["optimizer"] = to_string(method.optimizer.rule);
   return json;

@@ -98,11 +98,11 @@ void add_rival(const training::RivalSettings& rival, training::ReplayInput& inpu
 }
 
 /// Chunks of one rank hand on what they make as it is.
-training::ReplayCuts cuts_of(const TrainRank& rank, compress::ValueFormat activations) {
+training::ReplayCuts cuts_of(const TrainRank& rank, const ActivationCompression& activations) {
   const Schedule& schedule = rank.schedule();
   const std::vector<nn::LayerRange> layers = training::layers_of_stages(schedule, rank.scenario());
   training::ReplayCuts cuts;
-  cuts.values = from_string<SetValues>(to_string(activations)).value();
+  cuts.travels = activations;
   for (const ChunkId chunk : schedule.chunk_ids()) {
     if (schedule.is_last(chunk)) break;
     if (schedule.device_of_chunk[chunk] == schedule.device_of_chunk[next(chunk)]) continue;
@@ -130,7 +130,8 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
       input.changes.push_back({made.iteration, made.setting.batch,
                                1 - made.setting.compression_rate, rank.targets(made.iteration)});
   input.methods = rank.methods_of_parts();
-  if (request.method->activations) input.cuts = cuts_of(rank, *request.method->activations);
+  if (const auto& activations = rank.scenario().train.activations)
+    input.cuts = cuts_of(rank, *activations);
   if (request.method->rival) add_rival(*request.method->rival, input);
   if (!curve.versions.empty())
     input.version = [&curve](int iteration, ReplicaId replica, int part) {

@@ -124,6 +124,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
     tree.network->require_fit(scenario);
     scenario.text += tree.network->held_text();
   }
+  resize_activations(root, scenario);
   scenario.overlap = read_overlap(root);
   scenario.pieces = read_overlap_pieces(root);
   scenario.text += read_prefill(root, scenario);

@@ -7,6 +7,7 @@
 #include "base/kept_share.hpp"
 #include "base/suggest.hpp"
 #include "scenario/files/embedded_files.hpp"
+#include "scenario/training/activation_sizes.hpp"
 #include "scenario/training/training_presets.hpp"
 
 namespace longhaul::scenario {
@@ -100,6 +101,26 @@ GradientCompression read_compress(const ConfigNode& table) {
               field->path, compress.block);
   }
   return compress;
+}
+
+/// `activations` and what there is to say of it.
+std::optional<ActivationCompression> read_activations(const Section& section) {
+  std::optional<ActivationCompression> activations;
+  if (const auto field = section.find("activations"))
+    activations = {.format = read_choice<ActivationFormat>(*field)};
+  for (const char* const key : {"activations_keep", "activations_feedback"}) {
+    const auto field = section.find(key);
+    if (!field) continue;
+    if (!activations || activations->format != ActivationFormat::topk)
+      fail_at(field->node->place,
+              "{} changes nothing without train.activations = \"topk\". Leave it out.",
+              field->path);
+    if (key == std::string_view{"activations_keep"})
+      activations->keep = read_kept_share(*field);
+    else
+      activations->feedback = read_choice<ActivationFeedback>(*field);
+  }
+  return activations;
 }
 
 /// One time for all parts, or one for each.
@@ -197,7 +218,8 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
       *table,
       "train",
       {"parts", "batch", "hetero", "staleness", "serve", "host_threads", "buffers", "local_steps",
-       "message", "preset", "stands_for", "target", "lambda", "compress", "costs", "adapt"}};
+       "message", "preset", "stands_for", "target", "lambda", "compress", "costs", "adapt",
+       "activations", "activations_keep", "activations_feedback"}};
   Training& train = scenario.train;
   read_counts(section, train);
   // A local step is one microbatch of the whole model, and an iteration ends with the exchange.
@@ -219,9 +241,26 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
   if (const auto field = section.find("lambda")) train.lambda = read_number(*field, 0, 1e9);
   if (const auto field = section.find("compress")) train.compress = read_compress(*field->node);
   if (const auto field = section.find("adapt")) train.adapt = read_adapt(root, *field->node);
+  train.activations = read_activations(section);
   divide_batches_of_gpus(root, scenario);
   const auto costs = section.find("costs");
   return costs ? read_train_costs(root, *costs->node, train) : "";
+}
+
+void resize_activations(const ConfigNode& root, Scenario& scenario) {
+  if (!scenario.train.activations) return;
+  const ConfigNode& node = *root.find("train")->find("activations");
+  if (const std::string_view why = why_no_activations(scenario); !why.empty())
+    fail_at(node.place, "train.activations = {} ({}). Leave it out.", to_text(node), why);
+  std::vector<const ConfigNode*> tables = tables_of(root, "replica");
+  if (const ConfigNode* const costs = root.find("costs")) tables.push_back(costs);
+  for (const ConfigNode* const table : tables)
+    if (const ConfigNode* const message = table->find("message"))
+      fail_at(message->place,
+              "message = {} beside train.activations = {} (both say how long messages between "
+              "stages are). Leave one out.",
+              to_text(*message), to_text(node));
+  send_activations_as(scenario, *scenario.train.activations);
 }
 
 std::vector<std::string> read_gpu_names(const Field& field) {

@@ -15,6 +15,10 @@ namespace longhaul::scenario {
 /// Returns text to append to the scenario's, so that it is complete without files.
 [[nodiscard]] std::string read_train(const ConfigNode& root, Scenario& scenario);
 
+/// train.activations: messages between stages become as long as they travel. After links, whose
+/// rates may be stated in messages as they are.
+void resize_activations(const ConfigNode& root, Scenario& scenario);
+
 /// datacenter.gpu: one name, or one for each of its nodes.
 [[nodiscard]] std::vector<std::string> read_gpu_names(const Field& field);
 

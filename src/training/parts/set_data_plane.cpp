@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "compress/sparse_set.hpp"
 #include "compress/wire/dense.hpp"
-#include "compress/wire/values.hpp"
 #include "compress/wire/wire.hpp"
 
 namespace longhaul::training {
@@ -60,10 +59,8 @@ engine::Payload SetDataPlane::tensor_to_send(OpId send) {
   if (activations_) {
     std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
     std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
-    compress::require_finite(numbers);
-    compress::round_values(numbers, *activations_);
-    auto coded = std::make_shared<std::vector<std::byte>>();
-    compress::write_values(numbers, *activations_, *coded);
+    auto coded =
+        std::make_shared<std::vector<std::byte>>(activations_->sent(send, std::move(numbers)));
     tensor = {*coded, coded};
   }
   sent_.between_stages += static_cast<std::int64_t>(tensor.bytes.size());
@@ -76,8 +73,9 @@ engine::Payload SetDataPlane::room_for_tensor(OpId recv) {
       tensor_key(op), op.piece, op.pieces, "room for the message of " + to_text(op.block()));
   if (!activations_) return tensor;
   auto room = std::make_shared<CodedRoom>();
-  room->bytes.resize(compress::bytes_of_values(tensor.bytes.size() / sizeof(float), *activations_));
-  coded_bytes_[recv] = room->bytes.size();
+  const std::size_t count = tensor.bytes.size() / sizeof(float);
+  room->bytes.resize(activations_->most_bytes(count));
+  coming_[recv] = count;
   room->tensor = std::move(tensor);
   return {room->bytes, room};
 }
@@ -116,7 +114,8 @@ engine::Payloads::Verdict SetDataPlane::check(OpId recv, std::span<const std::by
   found = engine::payload_id(plan_, OpId{plan_.op(recv).match}, run_, 0);
   const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
   if (set == nullptr) {
-    const bool fits = activations_ ? payload.size() == coded_bytes_.at(recv) : !payload.empty();
+    const bool fits =
+        activations_ ? activations_->fits(payload.size(), coming_.at(recv)) : !payload.empty();
     return fits ? Verdict::right : Verdict::corrupted;
   }
   const std::optional<SetEnvelope> envelope = envelope_of(payload);
@@ -135,8 +134,10 @@ void SetDataPlane::deliver(OpId recv, engine::Payload payload) {
   if (set == nullptr) {
     if (activations_) {
       const engine::Payload& tensor = static_cast<CodedRoom*>(payload.owner.get())->tensor;
-      const std::vector<float> numbers =
-          compress::read_values(payload.bytes, tensor.bytes.size() / sizeof(float), *activations_);
+      const std::vector<float> numbers = activations_->received(
+          recv, payload.bytes, coming_.at(recv),
+          fmt::format("rank {}, message of {}", index(plan_.rank_of(OpId{plan_.op(recv).match})),
+                      to_text(plan_.op(recv).block())));
       std::memcpy(tensor.bytes.data(), numbers.data(), tensor.bytes.size());
     }
     return work_.blocks().tensors().arrived(tensor_key(plan_.op(recv)));

@@ -8,6 +8,7 @@
 #include "engine/payloads/data_plane.hpp"
 #include "plan/stream_values.hpp"
 #include "training/parts/replica_work.hpp"
+#include "training/parts/stage_messages.hpp"
 
 namespace longhaul::training {
 
@@ -18,13 +19,22 @@ public:
   /// Both outlive this.
   /// `activations`: what tensors between stages travel as; none: as they are, bit for bit.
   SetDataPlane(const Plan& plan, ReplicaWork& work,
-               std::optional<compress::ValueFormat> activations = std::nullopt)
-      : plan_{plan}, work_{work}, activations_{activations}, sizes_{plan} {}
+               const std::optional<ActivationCompression>& activations = std::nullopt)
+      : plan_{plan}, work_{work}, sizes_{plan} {
+    if (activations) activations_.emplace(*activations);
+  }
 
   /// The next run begins with this iteration.
   void begin_at(int iteration) { first_ = iteration; }
   /// Nominal sizes from an iteration on that has not begun.
   void change(const plan::StreamSetting& setting) { sizes_.append(setting); }
+  /// What messages between stages leave for those of later iterations. While no op runs.
+  void save(StateWriter& to) const {
+    if (activations_) activations_->save(to);
+  }
+  void load(StateReader& from) {
+    if (activations_) activations_->load(from);
+  }
   void begin_iteration(std::uint32_t run, int iteration) override;
   [[nodiscard]] engine::Payload make(OpId send) override;
   [[nodiscard]] engine::Payload room(OpId recv) override;
@@ -65,11 +75,11 @@ private:
 
   const Plan& plan_;
   ReplicaWork& work_;
-  std::optional<compress::ValueFormat> activations_;
+  std::optional<StageMessages> activations_;
   plan::StreamValues sizes_;
   int first_ = 0;
   std::unordered_map<OpId, int> iterations_;            ///< the next one of a send or receive
-  std::unordered_map<OpId, std::size_t> coded_bytes_;   ///< that a tensor's receive awaits
+  std::unordered_map<OpId, std::size_t> coming_;        ///< numbers of a tensor, by receive
   std::unordered_map<OpId, std::vector<int>> awaited_;  ///< iterations of which room was asked for
   std::uint32_t run_ = 0;
   Sent sent_;

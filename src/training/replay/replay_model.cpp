@@ -1,16 +1,19 @@
 #include "training/replay/replay_model.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
+#include "training/replay/replay_choice.hpp"
 #include "training/replay/replay_set.hpp"
 
 namespace longhaul::training {
 
 ReplayModel::ReplayModel(nn::TensorOps& math, nn::DeviceMemory& memory, const nn::ModelShape& shape,
                          const ReplayCuts& cuts, std::uint64_t seed)
-    : math_{math}, values_{cuts.values} {
+    : math_{math}, travels_{cuts.travels} {
   std::vector<int> ends = cuts.after;
   ends.push_back(shape.layers);
   int first = 0;
@@ -76,27 +79,61 @@ void ReplayModel::run(MicrobatchId microbatch, const nn::MicrobatchText& text) {
   chunks_.front()->set_tokens(microbatch, text.tokens);
   chunks_.back()->set_targets(microbatch, text.targets);
   nn::Buffer travels;
+  int message = 0;
   for (const auto& chunk : chunks_) {
     travels = chunk->forward(microbatch, {}, std::move(travels));
-    round(travels);
+    send(travels, message++, microbatch);
   }
   for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk) {
     travels = (*chunk)->backward(microbatch, {}, std::move(travels));
-    round(travels);
+    send(travels, message++, microbatch);
   }
 }
 
-/// What a receiver has of it. There is none at both ends of the model.
-void ReplayModel::round(const nn::Buffer& travels) const {
-  if (!travels || values_ == SetValues::f32) return;
+/// It becomes what a receiver has of it. There is none at both ends of the model.
+void ReplayModel::send(const nn::Buffer& travels, int message, MicrobatchId microbatch) {
+  if (!travels || travels_.format == ActivationFormat::f32) return;
   std::vector<float> numbers(travels.view().count);
   math_.copy_out(travels.view(), numbers);
   for (const float number : numbers)
     if (!std::isfinite(number))
       fail("a number between two stages is {} (no finite number). Take a smaller learning rate.",
            number);
-  round_kept(numbers, values_);
+  const ActivationFeedback feedback =
+      travels_.format == ActivationFormat::topk ? travels_.feedback : ActivationFeedback::none;
+  std::vector<float> kept(numbers.size());
+  if (feedback != ActivationFeedback::none) {
+    kept = memory_[{message, microbatch}];
+    kept.resize(numbers.size());
+  }
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (feedback == ActivationFeedback::residual) numbers[i] = kept[i] + numbers[i];
+    if (feedback == ActivationFeedback::difference) numbers[i] = numbers[i] - kept[i];
+  }
+  const std::vector<float> asked = numbers;
+  code(numbers);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (feedback == ActivationFeedback::residual) kept[i] = asked[i] - numbers[i];
+    if (feedback == ActivationFeedback::difference) numbers[i] = kept[i] += numbers[i];
+  }
+  if (feedback != ActivationFeedback::none) memory_[{message, microbatch}] = kept;
   math_.copy_in(numbers, travels.view());
+}
+
+/// Of `topk` the largest numbers are left, of equal ones the first.
+void ReplayModel::code(std::span<float> numbers) const {
+  if (travels_.format == ActivationFormat::bf16) return round_kept(numbers, SetValues::bf16);
+  if (travels_.format == ActivationFormat::int8) return round_kept(numbers, SetValues::int8);
+  std::vector<std::size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return std::abs(numbers[a]) > std::abs(numbers[b]);
+  });
+  const std::size_t most = replayed_blocks(numbers.size(), travels_.keep, 1);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    float& number = numbers[order[i]];
+    number = i < most ? rounded_to(kBrain, number) : 0;
+  }
 }
 
 }  // namespace longhaul::training

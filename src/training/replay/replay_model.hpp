@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "nn/layers/chunk.hpp"
@@ -13,7 +15,7 @@ namespace longhaul::training {
 /// Where a pipeline is cut, and what activations and their gradients become on their way over it.
 struct ReplayCuts {
   std::vector<int> after;  ///< so many layers, ascending; where nothing is rounded no cut is needed
-  SetValues values = SetValues::f32;
+  ActivationCompression travels{};
 };
 
 /// All layers of one replica. Numbers are those of Chunk::all_weights() of the whole model.
@@ -38,12 +40,17 @@ public:
   void copy_gradients(std::span<float> to) const;
 
 private:
-  void round(const nn::Buffer& travels) const;
+  /// A message over a cut: forward and backward ones are counted from 0 in the order in which they
+  /// are made of one microbatch.
+  void send(const nn::Buffer& travels, int message, MicrobatchId microbatch);
+  void code(std::span<float> numbers) const;
   template <typename Numbers, typename Work>
   void for_stretches(std::span<Numbers> numbers, Work&& work) const;
 
   nn::TensorOps& math_;
-  SetValues values_;
+  ActivationCompression travels_;
+  /// By message and microbatch: what its sender, or its receiver, remembers of it.
+  std::map<std::pair<int, MicrobatchId>, std::vector<float>> memory_;
   std::size_t numbers_ = 0;
   std::vector<std::unique_ptr<nn::Chunk>> chunks_;  ///< one more than cuts
 };

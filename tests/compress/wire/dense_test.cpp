@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Expected kFrom{.source = "rank 3, part 2, iteration 10"};
+constexpr Expected kDenseFrom{.source = "rank 3, part 2, iteration 10"};
 
 float as_half(float number) {
   std::vector<float> one{number};
@@ -50,7 +50,7 @@ TEST(DenseSets, AreReadAsTheyWereRounded) {
       std::vector<float> numbers = gradient_of(count, count + 1);
       const std::vector<std::byte> payload = encode_dense(numbers, format);
       round_dense(numbers, format);
-      EXPECT_EQ(decode_dense(payload, kFrom), numbers) << to_string(format) << " " << count;
+      EXPECT_EQ(decode_dense(payload, kDenseFrom), numbers) << to_string(format) << " " << count;
     }
   EXPECT_EQ(encode_dense(std::vector<float>(1000), DenseFormat::fp16).size(), 2012U);
 }
@@ -63,16 +63,16 @@ TEST(DenseSets, ReadEveryHalf) {
     std::memcpy(payload.data() + kPayloadHeader, &half, sizeof half);
     const auto right = static_cast<float>(std::bit_cast<_Float16>(half));
     if (std::isfinite(right))
-      ASSERT_EQ(decode_dense(payload, kFrom), std::vector<float>{right}) << bits;
+      ASSERT_EQ(decode_dense(payload, kDenseFrom), std::vector<float>{right}) << bits;
     else
-      ASSERT_THROW((void)decode_dense(payload, kFrom), Error) << bits;
+      ASSERT_THROW((void)decode_dense(payload, kDenseFrom), Error) << bits;
   }
 }
 
 TEST(DenseSets, OfAStrangerAreRefused) {
   const auto refusal = [](std::vector<std::byte> payload, std::int64_t count = -1) {
     try {
-      (void)decode_dense(payload, {.source = kFrom.source, .count = count});
+      (void)decode_dense(payload, {.source = kDenseFrom.source, .count = count});
       return std::string{};
     } catch (const Error& error) {
       return std::string{error.what()};

@@ -46,11 +46,21 @@ TEST(TrainMethods, SendActivationsAsTheyAreTold) {
   model.microbatch_size = 2;
   scenario.model = model;
   scenario.parallel.stages = 2;
+  scenario.parallel.gradient_sync = GradientSync::compressed;
   scenario.costs.message.assign(2, 1_MiB);
   const TrainMethod method = train_method("int8:activations=int8", scenario, {});
-  EXPECT_EQ(method.activations, compress::ValueFormat::int8);
+  EXPECT_EQ(method.scenario.train.activations->format, ActivationFormat::int8);
   EXPECT_EQ(method.scenario.costs.message[1].count(), 64 * 64 * 2 + 4 * 64);  // a scale of 128
-  EXPECT_FALSE(train_method("none", scenario, {}).activations);
+  EXPECT_FALSE(train_method("none", scenario, {}).scenario.train.activations);
+  const TrainMethod largest = train_method(
+      "stella:activations=topk:activations_keep=25%:activations_feedback=none", scenario, {});
+  EXPECT_EQ(largest.scenario.train.activations,
+            (ActivationCompression{ActivationFormat::topk, 0.25, ActivationFeedback::none}));
+  EXPECT_EQ(largest.scenario.costs.message[1].count(), 12 + 3 * 64 * 64 * 2 / 4);
+  EXPECT_THAT(refusal("none:activations_keep=25%"), HasSubstr("activations=topk before it"));
+  EXPECT_THROW((void)train_method("none:activations=topk:activations_keep=2", scenario, {}), Error);
+  EXPECT_THROW((void)train_method("none:activations=int8:activations_keep=20%", scenario, {}),
+               Error);
   EXPECT_THAT(refusal("none:activations=int8"), HasSubstr("activations = int8"));
   EXPECT_THAT(refusal("none:activations=int4"), HasSubstr("int4"));
   scenario.train.local_steps = 4;

@@ -192,56 +192,6 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCodeInPipelines) {
   }
 }
 
-/// Two stages, whose activations and gradients travel as bytes: a number takes 4, 2, or a little
-/// more than 1; losses stay near, and bits of f32 the same.
-TEST_F(TrainRuns, SendActivationsInFewerBytes) {
-  ASSERT_EQ(run(0, words("none,none:activations=f32,none:activations=bf16,none:activations=int8",
-                         {"--schedule", "1f1b", "--set", "parallel.stages=2", "--ranks-per-process",
-                          "6"})),
-            0)
-      << output();
-  const nlohmann::json all = curves();
-  ASSERT_EQ(all.size(), 4U);
-  const auto bytes = [&](int i) {
-    return all[i]["sent"]["between_stages_bytes"].get<std::int64_t>();
-  };
-  EXPECT_GT(bytes(0), 0);
-  EXPECT_EQ(bytes(1), bytes(0));
-  EXPECT_EQ(bytes(2), bytes(0) / 2);
-  EXPECT_LT(bytes(3), bytes(0) / 4 * 33 / 32 + 1);
-  EXPECT_EQ(all[1]["losses"], all[0]["losses"]);
-  for (const nlohmann::json& curve : all) {
-    EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>()) << curve["method"];
-    EXPECT_EQ(curve["replay"]["largest_difference"].get<double>(), 0) << curve["method"];
-  }
-  for (const int i : {2, 3}) {
-    EXPECT_NE(all[i]["losses"], all[0]["losses"]) << "they are rounded";
-    EXPECT_TRUE(all[i]["replicas_equal"].get<bool>());
-    EXPECT_NEAR(all[i]["points"].back()[3].get<double>(), all[0]["points"].back()[3].get<double>(),
-                0.01 * all[0]["points"].back()[3].get<double>());
-  }
-}
-
-/// Activations of other formats under any method: chunks that one rank has after each other hand
-/// on what they make as it is, all others round it.
-TEST_F(TrainRuns, GetTheNumbersOfOtherCodeOfRoundedActivations) {
-  for (const char* const schedule : {"cross-wave", "interleaved-1f1b"}) {
-    SCOPED_TRACE(schedule);
-    ASSERT_EQ(run(0, words("stella:activations=int8,block:exchange=sites:activations=bf16,"
-                           "powersgd:2:activations=int8,dgc:keep=10%:activations=int8,"
-                           "none+hetero",
-                           {"--schedule", schedule, "--set", "parallel.stages=2",
-                            "--ranks-per-process", "6"})),
-              0)
-        << output();
-    for (const nlohmann::json& curve : curves()) {
-      EXPECT_TRUE(curve["replay"]["losses_equal"].get<bool>()) << curve["method"];
-      EXPECT_TRUE(curve["replicas_equal"].get<bool>()) << curve["method"];
-    }
-    std::filesystem::remove_all(out());
-  }
-}
-
 /// Three sites, of which each stage's replicas are divided over two in a way of their own.
 TEST_F(TrainRuns, GetTheNumbersOfOtherCodeWhereStagesAreDividedInOtherWays) {
   std::string text{kThreeReplicas};

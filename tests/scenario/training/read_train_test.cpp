@@ -167,6 +167,80 @@ std::string on_gpus(const std::string& train, const std::string& costs = "") {
          "[[link]]\nbetween = \"all\"\nlatency = \"5ms\"\n";
 }
 
+std::string pipeline_with(const std::string& lines) {
+  return R"([model]
+layers = 4
+hidden = 64
+intermediate = 172
+heads = 4
+vocabulary = 256
+sequence_length = 64
+microbatch_size = 2
+[parallel]
+stages = 2
+replicas = 2
+microbatches = 4
+gradient_sync = "compressed"
+[[datacenter]]
+name = "west"
+stages = "0"
+[[datacenter]]
+name = "east"
+stages = "1"
+[[link]]
+between = ["west", "east"]
+latency = "5ms"
+transfer_ratio = 2.0
+)" + lines;
+}
+
+/// Messages are as long as what travels; links keep the rates that they have of messages as they
+/// are.
+TEST(ReadTrain, MessagesBetweenStagesAreAsLongAsWhatTravels) {
+  const Scenario plain = parse_scenario(pipeline_with(""), "s.toml");
+  const auto message = [&](const std::string& lines) {
+    const Scenario scenario = parse_scenario(pipeline_with("[train]\n" + lines), "s.toml");
+    EXPECT_EQ(scenario.links.front().bandwidth, plain.links.front().bandwidth);
+    return scenario.costs.message.front().count();
+  };
+  const std::int64_t numbers = 64 * 2 * 64;
+  EXPECT_EQ(plain.costs.message.front().count(), 2 * numbers);
+  EXPECT_EQ(message("activations = \"f32\"\n"), 4 * numbers);
+  EXPECT_EQ(message("activations = \"bf16\"\n"), 2 * numbers);
+  EXPECT_EQ(message("activations = \"int8\"\n"), numbers + 4 * numbers / 128);
+  EXPECT_EQ(message("activations = \"topk\"\n"), 12 + 3 * (numbers / 10)) << "a tenth, by default";
+  EXPECT_EQ(message("activations = \"topk\"\nactivations_keep = \"25%\"\n"), 12 + 3 * numbers / 4);
+  EXPECT_EQ(message("activations = \"topk\"\nbatch = 8\n"), 12 + 3 * (4 * numbers / 10));
+  const auto activations = parse_scenario(pipeline_with("[train]\nactivations = \"topk\"\n"
+                                                        "activations_feedback = \"residual\"\n"),
+                                          "s.toml")
+                               .train.activations;
+  EXPECT_EQ(activations,
+            (ActivationCompression{ActivationFormat::topk, 0.1, ActivationFeedback::residual}));
+}
+
+TEST(ReadTrain, RefusesActivationsThatCannotBe) {
+  const auto refused = [](const std::string& text, const char* why) {
+    EXPECT_THAT([&] { (void)parse_scenario(text, "s.toml"); },
+                ::testing::ThrowsMessage<Error>(HasSubstr(why)));
+  };
+  refused(pipeline_with("[train]\nactivations = \"int4\"\n"), "int4");
+  refused(pipeline_with("[train]\nactivations = \"topk\"\nactivations_keep = 0\n"),
+          "activations_keep = 0 is out of range");
+  refused(pipeline_with("[train]\nactivations = \"int8\"\nactivations_keep = 0.1\n"),
+          "activations_keep changes nothing without train.activations = \"topk\"");
+  refused(pipeline_with("[train]\nactivations_feedback = \"none\"\n"),
+          "activations_feedback changes nothing");
+  refused(pipeline_with("[train]\nactivations = \"topk\"\nactivations_feedback = \"sum\"\n"),
+          "sum");
+  refused(pipeline_with("[train]\nactivations = \"topk\"\n[costs]\nmessage = \"1MB\"\n"),
+          "both say how long messages between stages are");
+  refused(joined(kLines) + "[train]\nactivations = \"topk\"\n", "without a [model]");
+  std::string other = pipeline_with("[train]\nactivations = \"topk\"\n");
+  other.replace(other.find("\"compressed\""), 12, "\"all-reduce\"");
+  refused(other, "gradient_sync = \"compressed\" alone");
+}
+
 TEST(ReadTrain, APresetSaysWhatBatchesTakeOnGpus) {
   const Scenario scenario =
       parse_scenario(on_gpus("preset = \"vit-b-16\"\nbatch = [30, 28, 20, 10, 40]\n"), "s.toml");

@@ -290,20 +290,41 @@ TEST(Replay, RoundsWhatStagesSend) {
   input.microbatches = 2;
   const Replayed whole = replayed(input);
   for (const std::vector<int>& after : {std::vector{1}, std::vector{2}, std::vector{1, 2}}) {
-    input.cuts = {after, SetValues::f32};
+    input.cuts = {after};
     EXPECT_EQ(replayed(input).loss, whole.loss);
     EXPECT_EQ(replayed(input).weights, whole.weights);
   }
-  input.cuts = {{1, 2}, SetValues::bf16};
+  input.cuts = {{1, 2}, {.format = ActivationFormat::bf16}};
   const Replayed brain = replayed(input);
   EXPECT_NE(brain.loss.front(), whole.loss.front());
   EXPECT_NEAR(brain.loss.back(), whole.loss.back(), 1e-2);
-  input.cuts.values = SetValues::int8;
+  input.cuts.travels.format = ActivationFormat::int8;
   const Replayed bytes = replayed(input);
   EXPECT_NE(bytes.loss.front(), brain.loss.front());
   EXPECT_NEAR(bytes.loss.back(), whole.loss.back(), 2e-2);
   input.cuts.after = {1};
   EXPECT_NE(replayed(input).loss.front(), bytes.loss.front()) << "each cut counts";
+}
+
+/// All numbers kept are bf16; of fewer, what is left out changes what comes later.
+TEST(Replay, KeepsTheLargestOfWhatStagesSend) {
+  ReplayInput input = tiny_run({2, 1});
+  input.microbatches = 2;
+  input.cuts = {{1, 2}, {.format = ActivationFormat::bf16}};
+  const Replayed brain = replayed(input);
+  input.cuts.travels = {ActivationFormat::topk, 1, ActivationFeedback::none};
+  EXPECT_EQ(replayed(input).loss, brain.loss);
+  EXPECT_EQ(replayed(input).weights, brain.weights);
+  input.cuts.travels.keep = 0.5;
+  const Replayed lost = replayed(input);
+  EXPECT_NE(lost.loss.front(), brain.loss.front());
+  for (const ActivationFeedback feedback :
+       {ActivationFeedback::residual, ActivationFeedback::difference}) {
+    input.cuts.travels.feedback = feedback;
+    const Replayed fed = replayed(input);
+    EXPECT_EQ(fed.loss.front(), lost.loss.front()) << "nothing is left over from before";
+    EXPECT_NE(fed.loss.back(), lost.loss.back()) << to_string(feedback);
+  }
 }
 
 TEST(Replay, RefusesWhatIsNoRun) {

@@ -1,7 +1,5 @@
 """Compression inside pipelines: what smaller messages between stages bring (simulated)."""
 
-import math
-
 import pandas as pd
 
 from longhaul.drawing import style
@@ -20,15 +18,9 @@ RATES = (0.5, 1, 2, 5, 10, 20, 50, 100)  # Mbps
 SCHEDULES = ("1f1b", "zb-h1", "cross-ud")
 ITERATIONS = 24
 TICKS_MS = (100, 200, 500, 1000, 2000, 5000)
-TOKENS, HIDDEN = 2 * 64, 64  # of a message between stages: train-pipeline's microbatch
-TOP = 0.1                    # of the numbers of a message
-MESSAGES = {                 # bytes of a message between stages
-    "bf16": 2 * TOKENS * HIDDEN,
-    "int8": TOKENS * (HIDDEN + 4),  # a scale of 4 bytes a row
-    "top 10%, bf16": round(TOKENS * HIDDEN * (2 * TOP + (
-        -TOP * math.log2(TOP) - (1 - TOP) * math.log2(1 - TOP)) / 8))}  # places at their entropy
+MESSAGES = {"bf16": "bf16", "int8": "int8", "top 10%": "topk"}  # train.activations
 STALENESS = (0, 1)
-RUNS = {"bf16": "#1f1f1f", "int8": "#c9561a", "top 10%, bf16": "#3fa7d6"}
+RUNS = {"bf16": "#1f1f1f", "int8": "#c9561a", "top 10%": "#3fa7d6"}
 LINES = {0: "-", 1: "--"}
 
 
@@ -46,7 +38,7 @@ def command_of(mbps, message, staleness):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file("train-pipeline"),
                "--schedule", ",".join(SCHEDULES), "--iterations", ITERATIONS, "--json"]
     for word in (f"train.staleness={staleness}", f"link.bandwidth={mbps:g}Mbps",
-                 f"costs.message={MESSAGES[message]}B"):
+                 f"train.activations={MESSAGES[message]}"):
         command += ["--set", word]
     return command
 
@@ -58,7 +50,7 @@ def numbers():
     for (mbps, message, staleness), answer in zip(
             cells, methods.ask_all([command_of(*cell) for cell in cells])):
         for entry in answer["schedules"]:
-            rows.append({"mbps": mbps, "message": message, "message_bytes": MESSAGES[message],
+            rows.append({"mbps": mbps, "message": message,
                          "staleness": staleness, "schedule": entry["schedule"],
                          "period_ms": entry["stream"]["period_ns"] * 1e-6,
                          "wan_bytes": entry["stream"]["wan_bytes"]})
