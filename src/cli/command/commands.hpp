@@ -196,6 +196,7 @@ struct Options {
   std::string at_least;     ///< of `compare`: "1%"
   std::optional<int> iteration;
   std::optional<int> iterations;  ///< of `simulate`: played under weather
+  std::string rows;               ///< of `simulate`: a file for a line an op of the stream
   std::optional<int> rank;
   bool bounds = false;        ///< of `simulate`: computes them for every schedule
   bool hierarchical = false;  ///< likewise: ranks are played part by part

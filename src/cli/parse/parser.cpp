@@ -218,6 +218,7 @@ void Parser::add_simulate() {
   command.option("--iterations", options_.iterations,
                  "also play so many iterations back to back under the links' weather (trace, "
                  "jitter, loss, outage)");
+  command.option("--rows", options_.rows, "write what ranks do in these, without a barrier (CSV)");
   command
       .flag("--bounds", options_.bounds,
             "also say how far each schedule is above a time that none of its class undercuts "

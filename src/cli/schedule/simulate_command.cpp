@@ -3,6 +3,7 @@
 #include "base/version.hpp"
 #include "cli/command/commands.hpp"
 #include "cli/schedule/simulate_overlaps.hpp"
+#include "cli/schedule/stream_rows.hpp"
 #include "report/evaluate.hpp"
 #include "report/planning.hpp"
 #include "report/record_file.hpp"
@@ -64,9 +65,9 @@ public:
     return simulation;
   }
 
-private:
   [[nodiscard]] Arrangement arrangement() const { return planner_.search.arrangement; }
 
+private:
   /// How the schedules do in the iterations that `best` is picked by.
   [[nodiscard]] std::vector<planner::RobustCandidate> all_under_jitter(
       const std::vector<planner::ScheduleResult>& schedules) const {
@@ -188,8 +189,17 @@ Answer simulate_command(const Options& options) {
   const Scenario scenario = scenario_of(options);
   const bool traced = !options.out.empty();
   if (traced) report::require_new_file(options.out);
+  if (!options.rows.empty() && !options.iterations)
+    fail("--rows {}: there is no stream. Add --iterations.", options.rows);
   const Simulator simulator = simulator_of(options, scenario);
   SimulatedSchedules simulation = simulator.run();
+  if (!options.rows.empty()) {
+    if (simulation.made.size() != 1)
+      fail("--rows {}: {} schedules (a file has one). Name one with --schedule.", options.rows,
+           simulation.made.size());
+    write_stream_rows(options.rows, simulation.made.front().schedule, scenario,
+                      simulator.arrangement(), *options.iterations);
+  }
   Answer answer;
   if (options.json) {
     answer.text = report::json_text(to_json(simulation, scenario, options));
