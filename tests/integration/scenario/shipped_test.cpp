@@ -242,6 +242,10 @@ TEST(Shipped, TheOnesOfStellaTrainHaveItsGpus) {
   const Scenario on_ranks = shipped("train-adapt");
   EXPECT_EQ(on_ranks.gpus_of_ranks(), adapt.gpus_of_ranks());
   EXPECT_EQ(on_ranks.costs_of(ReplicaId{2}).forward, adapt.costs_of(ReplicaId{2}).forward);
+  const Scenario eight = shipped("train-8gpu"), published = shipped("stella-8gpu");
+  EXPECT_EQ(eight.gpus_of_ranks(), published.gpus_of_ranks());
+  EXPECT_EQ(eight.costs_of(ReplicaId{6}).forward, published.costs_of(ReplicaId{6}).forward);
+  EXPECT_EQ(4 * eight.train.costs.compress[0], 12 * published.train.costs.compress[0]);
 }
 
 TEST(Shipped, ReplicasOfTrain2dcTrainASmallModelInTwoSites) {
