@@ -24,7 +24,7 @@ harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& o
     if (options.check)
       return nlohmann::json(harness::tiny_input(options.kv, settings.compute.real)).dump();
     const Scenario scenario = scenario::load_scenario(options.scenario, options.overrides);
-    if (!options.out.empty()) harness::require_free(options.out);
+    if (!options.out.empty() && !options.resume) harness::require_free(options.out);
     const std::string requests =
         options.requests.empty() ? std::string{} : read_text_file(options.requests);
     return nlohmann::json{{"scenario", scenario.text}, {"requests", requests}}.dump();
@@ -44,6 +44,9 @@ harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& o
 
 ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
   engine::Ranks ranks{{settings.deadline}};
+  const std::string complete =
+      harness::on_rank0(ranks.world(), [&] { return harness::check_of_complete(options); });
+  if (!complete.empty()) return complete == "ok" ? ExitCode::fine : ExitCode::answer_is_no;
   const harness::PlannedStretches planned = plan_run(ranks, options, settings);
   harness::Environment environment{ranks, options.command_line};
   PrefillSettings played = settings;
@@ -58,9 +61,10 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
     rows.emplace(ranks, planned, options, predicted, played, environment, before);
   std::optional<Progress> progress;
   if (ranks.is_first()) progress.emplace("bench_prefill", settings.warmup + settings.pairs);
-  int done = 0;
+  int done = rows ? rows->earlier().count : 0;
   const harness::PrefillRun result = harness::with_watchdog(ranks, [&] {
     return harness::run_pairs(ranks, planned, predicted, played, environment.clock().offset,
+                              rows ? rows->earlier() : harness::EarlierPairs{},
                               rows ? rows->keeper() : harness::StretchKeeper{},
                               [&](const std::vector<harness::StretchPair>& pairs) {
                                 environment.watch_load();
@@ -68,8 +72,9 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
                                 if (progress) progress->update(++done, planned.schedule.name);
                               });
   });
-  const nlohmann::json after = environment.after();
+  nlohmann::json after = environment.after();
   if (rows) rows->finish(after);
+  if (rows && ranks.is_first() && !rows->parts().is_null()) after["parts"] = rows->parts();
   const std::string why = harness::on_rank0(ranks.world(), [&] {
     return harness::report_prefill(planned, result, options, played, after);
   });

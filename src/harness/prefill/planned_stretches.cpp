@@ -109,7 +109,8 @@ Scenario with_service_ranks(Scenario scenario, int cell) {
         scenario.name);
   std::set<DatacenterId> serving;
   // Which GPUs of a datacenter are a skewed pipeline follows from bubbles, that there is one not.
-  const prefill::IterationBubbles unknown{.gpus = scenario.training_ranks()};
+  prefill::IterationBubbles unknown;
+  unknown.gpus = scenario.training_ranks();
   for (const prefill::Served& each : prefill::served_models(scenario, cell, unknown))
     for (const prefill::Pipeline& pipeline : each.serving.pipelines)
       serving.insert(scenario.is_placed() ? scenario.datacenter_of(Rank{pipeline.ranks.front()})

@@ -51,6 +51,20 @@ void take_address(const PrefillOptions& options, PrefillSettings& settings) {
   settings.listen = prefill::socket_address("--listen", options.listen);
 }
 
+/// A run may be gone on with where a pair depends on no pair before it.
+void require_resumable(const PrefillOptions& options, const PrefillSettings& settings) {
+  if (!options.resume) return;
+  if (options.out.empty()) fail("--resume: it goes on with the run in --out. Give --out DIR.");
+  if (settings.controller == PrefillController::live)
+    fail(
+        "--resume: a live controller's answers follow from what happened before, which no file "
+        "keeps. Leave --resume out.");
+  if (settings.compute.real)
+    fail(
+        "--resume: the weights of real layers are kept nowhere. Leave --resume out, or compute "
+        "timed blocks.");
+}
+
 }  // namespace
 
 void declare(Arguments& arguments, PrefillOptions& options) {
@@ -92,6 +106,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.option("--listen", options.listen,
                    "unix:PATH or tcp:PORT: requests of clients (longhaul send), not of a file");
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.flag("--resume", options.resume,
+                 "goes on with the planned run in --out after its last finished pair");
   arguments.flag("--no-report", options.no_report, "no report.html in --out");
   arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:STRETCH, freeze@");
   add_shared_options(arguments, options,
@@ -140,6 +156,7 @@ PrefillSettings settings_of(const PrefillOptions& options) {
   if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
   if (options.scenario.empty())
     fail("bench_prefill: a file is missing. Name a scenario (.toml) with a [prefill].");
+  require_resumable(options, settings);
   if (options.requests.empty() && !settings.listen)
     fail("bench_prefill: --requests is missing (who asks for what). Name a trace (.csv, .jsonl).");
   return settings;

@@ -24,6 +24,7 @@ struct PrefillOptions : SharedOptions {
   std::string listen;  ///< empty: not given
   int pairs = 20, stretch = 2, warmup = 1;
   bool no_report = false;  ///< report.html beside the trace
+  bool resume = false;
 };
 
 /// Who says what is done when: a plan that the simulator filled, or the controller's rank while the

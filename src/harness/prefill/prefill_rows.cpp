@@ -1,8 +1,10 @@
 #include "harness/prefill/prefill_rows.hpp"
 
 #include "base/index.hpp"
+#include "base/text_file.hpp"
 #include "base/version.hpp"
 #include "harness/options/run_files.hpp"
+#include "harness/prefill/pair_journal.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "plan/rows.hpp"
 #include "report/host_load.hpp"
@@ -37,13 +39,42 @@ std::string text_with_services(const Scenario& scenario) {
   return text;
 }
 
+/// FNV-1a of requests and of where they were placed: many, which only need to be the same ones.
+std::string digest_of(const PlannedStretches& planned) {
+  std::uint64_t digest = 0xcbf29ce484222325;
+  const auto add = [&](std::uint64_t number) {
+    for (int i = 0; i < 8; ++i) digest = (digest ^ (number >> (8 * i) & 0xff)) * 0x100000001b3;
+  };
+  for (const prefill::Request& each : planned.requests) {
+    add(static_cast<std::uint64_t>(each.arrival.count()));
+    add(static_cast<std::uint64_t>(each.tokens));
+    for (const char letter : each.model) add(static_cast<unsigned char>(letter));
+  }
+  for (const prefill::Decision& each : planned.decisions) {
+    add(static_cast<std::uint64_t>(each.start.count()));
+    add(static_cast<std::uint64_t>(each.pipeline));
+  }
+  return fmt::format("{} requests, {} ops, {} ns, {:016x}", planned.requests.size(),
+                     planned.training.ops.size(), planned.stretch_time().count(), digest);
+}
+
 nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOptions& options) {
-  return {{"scenario", planned.scenario.text},  {"--schedule", options.schedule},
-          {"--requests", options.requests},     {"--policy", options.policy},
-          {"--controller", options.controller}, {"--overrun", options.overrun},
-          {"--backlog", options.backlog},       {"--pairs", options.pairs},
-          {"--stretch", options.stretch},       {"--kv", options.kv},
-          {"--compute", options.compute}};
+  return {{"scenario", planned.scenario.text},
+          {"--schedule", options.schedule},
+          {"--requests", options.requests},
+          {"--policy", options.policy},
+          {"--controller", options.controller},
+          {"--overrun", options.overrun},
+          {"--backlog", options.backlog},
+          {"--pairs", options.pairs},
+          {"--stretch", options.stretch},
+          {"--kv", options.kv},
+          {"--compute", options.compute},
+          {"--patience", options.patience},
+          {"--rate", options.rate},
+          {"--poisson", options.poisson},
+          {"--credit", options.credit},
+          {"plan", digest_of(planned)}};
 }
 
 nlohmann::json announced_pairs(const PlannedStretches& planned, const PrefillSettings& settings,
@@ -67,6 +98,11 @@ PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
     : environment_{environment}, credit_{settings.engine.credit} {
   StreamRequest request;
   request.out = options.out;
+  request.resume = options.resume;
+  if (options.resume && ranks.is_first()) {
+    earlier_.pairs = pairs_of(report::read_journal(options.out / report::kJournalName));
+    request.together = static_cast<int>(earlier_.pairs.size());
+  }
   request.asked = asked_of_prefill(planned, options);
   request.info.creator = fmt::format("bench_prefill {}", version());
   request.info.git_commit = git_commit();
@@ -80,8 +116,12 @@ PrefillRows::PrefillRows(engine::Ranks& ranks, const PlannedStretches& planned,
       ranks, request, 2, [&] { return predicted_rows(planned, predicted, settings); },
       environment.clock().offset);
   schedule_ = planned.schedule.name;
+  earlier_.count = directory_->finished(0);
   if (!ranks.is_first()) return;
+  earlier_.pairs.resize(to_size(earlier_.count));
+  noted_ = earlier_.pairs.size();
   journal_ = std::make_unique<Journal>(options.out);
+  journal_->add(part_entry(options.command_line, earlier_.count));
   journal_->add(announced_pairs(planned, settings, before));
 }
 
@@ -98,6 +138,8 @@ void PrefillRows::note(const std::vector<StretchPair>& pairs) {
   };
   add(0, schedule_, pair.without.wall);
   add(1, schedule_ + "+prefill", pair.with.wall);
+  // After its rows, which are on the disk: a pair that is found here has them.
+  journal_->add(entry_of_pair(static_cast<int>(pairs.size()) - 1, pair));
 }
 
 StretchKeeper PrefillRows::keeper() {
@@ -112,11 +154,29 @@ StretchKeeper PrefillRows::keeper() {
 
 void PrefillRows::finish(nlohmann::json environment) {
   environment["lateness_credit_ns"] = credit_.count();
-  directory_->finish(environment_.rank_clocks(), environment);
+  // The drift of clocks is known for this part of the run alone.
+  directory_->finish(
+      earlier_.count > 0 ? std::vector<trace::RankClock>{} : environment_.rank_clocks(),
+      environment);
+}
+
+nlohmann::json PrefillRows::parts() const {
+  return journal_ ? parts_of(journal_->read()) : nlohmann::json();
 }
 
 void PrefillRows::forget() {
   if (journal_) journal_->remove();
+}
+
+std::string check_of_complete(const PrefillOptions& options) {
+  const std::filesystem::path file = options.out / "record.json";
+  if (!options.resume || !is_complete_stream(options.out) || !std::filesystem::exists(file))
+    return {};
+  const auto record = nlohmann::json::parse(read_text_file(file.string()), nullptr, false);
+  if (!record.is_object() || !record.contains("check"))
+    fail("{} is damaged (no record). Give --out another directory.", file.string());
+  fmt::print(stderr, "longhaul: {} is complete: nothing is left to run\n", options.out.string());
+  return record["check"];
 }
 
 void make_tiny(PrefillOptions& options) {

@@ -24,10 +24,14 @@ public:
               const LivePrediction& predicted, const PrefillSettings& settings,
               Environment& environment, const nlohmann::json& before);
   [[nodiscard]] StretchKeeper keeper();
-  /// On rank 0, after each pair: for `longhaul watch`.
+  /// With --resume: what was over when this part of the run began.
+  [[nodiscard]] const EarlierPairs& earlier() const { return earlier_; }
+  /// On rank 0, after each pair: for --resume and `longhaul watch`.
   void note(const std::vector<StretchPair>& pairs);
   /// Collective, after the last pair: makes one trace of all segments.
   void finish(nlohmann::json environment);
+  /// On rank 0: one entry for each part of the run; null where all ran in one.
+  [[nodiscard]] nlohmann::json parts() const;
   /// After the record is written.
   void forget();
 
@@ -37,6 +41,7 @@ private:
   std::optional<StreamDirectory> directory_;
   std::unique_ptr<Journal> journal_;  ///< on rank 0
   std::string schedule_;
+  EarlierPairs earlier_;
   std::size_t noted_ = 0;  ///< pairs
 };
 
@@ -46,6 +51,10 @@ void make_tiny(PrefillOptions& options);
 /// leave. `real`: of layers that are computed.
 [[nodiscard]] std::map<std::string, std::string> tiny_input(const std::string& kv = {},
                                                             bool real = false);
+
+/// On rank 0, with --resume: the `check` of a record that is there with its trace, so that nothing
+/// is left to run; empty: something is.
+[[nodiscard]] std::string check_of_complete(const PrefillOptions& options);
 
 /// Throws Error, which says how to start it, where there are more or fewer ranks than it needs.
 void check_rank_count(const PlannedStretches& planned, const engine::Ranks& ranks,

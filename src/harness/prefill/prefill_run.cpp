@@ -214,21 +214,47 @@ private:
   std::optional<LivePairs> live_;
 };
 
+PairChecks checks_of(const engine::Ranks& ranks, const PairsOnRanks::Results& results) {
+  engine::Checks mine = results.with.checks;
+  mine += results.without.checks;
+  return {ranks.world().sum(mine.wrong()), ranks.world().sum(mine.messages),
+          ranks.world().sum(mine.blocks)};
+}
+
+void add(const PairChecks& checks, PrefillRun& run) {
+  run.wrong += checks.wrong;
+  run.messages += checks.messages;
+  run.blocks += checks.blocks;
+}
+
+/// On rank 0: the pairs that an earlier part of the run has finished, and what their plan predicts.
+void take_earlier(const PlannedStretches& planned, const PrefillSettings& settings,
+                  const EarlierPairs& earlier, PrefillRun& run) {
+  for (std::size_t i = 0; i < earlier.pairs.size(); ++i) {
+    const FilledStretch filled = planned.fill(static_cast<int>(i), settings);
+    run.pairs.push_back(earlier.pairs[i]);
+    run.pairs.back().predicted = outcome_of_filled(planned, filled, filled.predicted);
+    add(earlier.pairs[i].checks, run);
+  }
+}
+
 }  // namespace
 
 PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                      const LivePrediction& predicted, const PrefillSettings& settings,
-                     Duration offset, const StretchKeeper& keep, const PairListener& pair_done) {
+                     Duration offset, const EarlierPairs& earlier, const StretchKeeper& keep,
+                     const PairListener& pair_done) {
   PrefillRun run;
+  take_earlier(planned, settings, earlier, run);
   PairsOnRanks pairs{ranks, planned, settings, offset};
-  engine::Checks mine;
   for (int i = 0; i < settings.warmup + settings.pairs; ++i) {
     const int pair = i - settings.warmup;
+    if (pair >= 0 && pair < earlier.count) continue;
     const bool prefill_first = planned.prefill_first[to_size(i)];
     PairsOnRanks::Results results;
     const FilledStretch filled = pairs.play(pair, prefill_first, results);
-    mine += results.with.checks;
-    mine += results.without.checks;
+    const PairChecks checks = checks_of(ranks, results);
+    add(checks, run);
     if (pair >= 0 && keep) {
       keep(false, pair, planned.training, results.without);
       keep(true, pair, filled.filled.plan, results.with);
@@ -239,7 +265,7 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
       run.pairs.push_back({prefill_first,
                            outcome_of_filled(planned, filled, results.on, results.wrong),
                            outcome_of_training(planned.training, results.off.times),
-                           outcome_of_filled(planned, of, of.predicted)});
+                           outcome_of_filled(planned, of, of.predicted), checks});
     }
     if (pair >= 0 && pairs.real() != nullptr)
       pairs.real()->check_prompts(filled, ranks.is_first() ? &run.pairs.back().with : nullptr);
@@ -252,9 +278,6 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
   }
   run.predicted_answers =
       settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
-  run.wrong = ranks.world().sum(mine.wrong());
-  run.messages = ranks.world().sum(mine.messages);
-  run.blocks = ranks.world().sum(mine.blocks);
   return run;
 }
 

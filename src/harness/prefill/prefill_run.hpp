@@ -11,11 +11,17 @@
 
 namespace longhaul::harness {
 
+/// What was checked in a pair, on all ranks (engine::Checks).
+struct PairChecks {
+  std::int64_t wrong = 0, messages = 0, blocks = 0;
+};
+
 /// Two stretches of a run, back to back.
 struct StretchPair {
   bool prefill_first = false;
-  StretchOutcome with, without;
-  StretchOutcome predicted;  ///< of the one with
+  StretchOutcome with{}, without{};
+  StretchOutcome predicted{};  ///< of the one with
+  PairChecks checks{};
 };
 
 /// What all ranks played; pairs are on rank 0.
@@ -44,12 +50,19 @@ using StretchKeeper = std::function<void(bool with_prefill, int pair, const Plan
 /// last of `pairs`, which are on rank 0.
 using PairListener = std::function<void(const std::vector<StretchPair>& pairs)>;
 
+/// Pairs that an earlier part of a planned run has finished: the number on all ranks, the rest on
+/// rank 0, without what is predicted of them.
+struct EarlierPairs {
+  int count = 0;
+  std::vector<StretchPair> pairs;
+};
+
 /// Collective: plays pairs of stretches, the one with prefill first or second as the seed says.
 /// What a pair needs is made before it, and its rows are kept after it. `offset` moves this rank's
-/// stamps to rank 0's clock.
+/// stamps to rank 0's clock. Goes on after `earlier`, with a warm-up of its own.
 [[nodiscard]] PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                                    const LivePrediction& predicted, const PrefillSettings& settings,
-                                   Duration offset, const StretchKeeper& keep,
-                                   const PairListener& pair_done);
+                                   Duration offset, const EarlierPairs& earlier,
+                                   const StretchKeeper& keep, const PairListener& pair_done);
 
 }  // namespace longhaul::harness

@@ -23,6 +23,8 @@ std::vector<int> open_streams(const StreamRequest& request, int ranks, std::size
   std::vector<int> finished(streams, 0);
   const bool has_run = std::filesystem::exists(request.out / "run.h5");
   if (has_run) finished = count_finished(request.out, ranks, streams);
+  if (request.together)
+    std::ranges::fill(finished, std::min(*request.together, std::ranges::min(finished)));
   if (begun) set_unfinished_aside(request.out, finished);
   if (!has_run) trace::begin_run(request.out, request.info, predict(), ranks);
   return finished;

@@ -18,6 +18,9 @@ namespace longhaul::harness {
 struct StreamRequest {
   std::filesystem::path out;
   bool resume = false;
+  /// On rank 0: all streams go on together, with at most so many iterations; nullopt: each by
+  /// itself.
+  std::optional<int> together{};
   nlohmann::json asked;
   trace::RunInfo info;
 };
