@@ -82,6 +82,16 @@ void write_all(const Advised& advised, const nlohmann::ordered_json& json,
                          [&](std::ostream& out) { out << report::json_text(json); });
 }
 
+/// Options of prompts that would have no effect.
+void require_prompts_are_worth(const Options& options) {
+  if (options.advise.objective == "value") return;
+  for (const auto& [option, value] : {std::pair{"--requests", &options.prefill.requests},
+                                      {"--backlog", &options.prefill.backlog},
+                                      {"--prefill-price", &options.prefill.price}})
+    if (!value->empty())
+      fail("{}: it has no effect without --objective value. Add that, or leave it out.", option);
+}
+
 /// Does the scenario say how many stages it has?
 bool has_stages(const Options& options) {
   const std::string& file = options.files.front();
@@ -131,6 +141,7 @@ Answer advise_command(const Options& options) {
   const TimePoint begin = now();
   const planner::AdviceOptions how = advice_options_of(options.advise);
   const TrainingTerms terms = terms_of(options.advise);
+  require_prompts_are_worth(options);
   if (!options.out.empty() && std::filesystem::exists(options.out))
     fail("--out {}: it exists. Name a directory that does not exist yet.", options.out);
   const Advised advised = searched(options, terms, how);

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "cli/advise/advised.hpp"
 #include "cli/prefill/filled_schedule.hpp"
 #include "planner/advice/idea_pool.hpp"
 #include "prefill/outcome.hpp"
 #include "scenario/reader/stored_text.hpp"
+#include "scenario/text/config_node.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -41,18 +43,6 @@ Earned earned_in(const AdvisedPlan& plan, const Scenario& scenario, const Prefil
   return earned;
 }
 
-/// The name of a table whose header the line is: "run" of "  [ run ]  # a comment"; else empty.
-std::string table_of(const std::string& line) {
-  const std::size_t open = line.find_first_not_of(" \t");
-  if (open == std::string::npos || line[open] != '[') return {};
-  std::string name;
-  for (const char letter : line.substr(open)) {
-    if (letter == ']') return name;
-    if (letter != '[' && letter != ' ' && letter != '\t') name += letter;
-  }
-  return {};
-}
-
 }  // namespace
 
 PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
@@ -71,27 +61,18 @@ FilledPlace place_of_stages(const Scenario& scenario) {
 
 std::string carried_text(const Scenario& scenario) {
   const std::string all = scenario::without_stored_options(scenario.text);
-  std::string text, held;
-  bool is_taken = false, has_prefill = false;
+  const scenario::ConfigNode given =
+      scenario::parse_toml(all, std::make_shared<const std::string>(scenario.name));
+  scenario::ConfigNode taken;
+  for (const char* table : {"prefill", "run"})
+    if (const scenario::ConfigNode* const found = given.find(table)) assign(taken, table, *found);
+  std::string held;  // files that the text holds
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find('\n', at), all.size() - 1);
-    const std::string line = all.substr(at, end + 1 - at);
+    if (all.compare(at, 3, "#: ") == 0) held += all.substr(at, end + 1 - at);
     at = end + 1;
-    if (line.starts_with("#: ")) {  // files that the text holds
-      held += line;
-      continue;
-    }
-    if (const std::string table = table_of(line); !table.empty()) {
-      const bool is_prefill = table == "prefill" || table.starts_with("prefill.");
-      is_taken = is_prefill || table == "run" || table.starts_with("run.");
-      has_prefill |= is_prefill;
-    }
-    if (is_taken) text += line;
   }
-  if (!has_prefill)
-    fail("--objective value: [prefill] of {} is no table of its own lines. Write it as one.",
-         scenario.name);
-  return "\n" + text + held;
+  return "\n" + toml_text(taken) + held;
 }
 
 planner::Advice filled_advice(const planner::Advice& advice,

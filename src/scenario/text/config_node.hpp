@@ -73,6 +73,10 @@ inline constexpr std::size_t kLargestText = std::size_t{1} << 24;
 [[nodiscard]] ConfigNode parse_toml(std::string_view text,
                                     std::shared_ptr<const std::string> source);
 
+/// The tree as TOML that parse_toml() reads to the same one, but for places: tables of the root as
+/// [key] or [[key]] after its values, others as { .. }. A scenario has no values of `other` kind.
+[[nodiscard]] std::string toml_text(const ConfigNode& root);
+
 /// One TOML value, all its places being `place`; nullopt where the text is no TOML value.
 [[nodiscard]] std::optional<ConfigNode> parse_toml_value(std::string_view text,
                                                          const ConfigPosition& place);

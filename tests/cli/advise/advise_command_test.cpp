@@ -104,6 +104,8 @@ TEST_F(AdviseCommand, RefusesWhatItCannotDo) {
   EXPECT_THAT(said({"--set", "datacenter.east.gpus=1"}), HasSubstr("no plan"));
   EXPECT_THAT(said({"--objective", "value"}), HasSubstr("--requests is missing"));
   EXPECT_THAT(said({"--objective", "cost"}), HasSubstr("Leave out parallel.stages"));
+  for (const char* option : {"--prefill-price", "--backlog", "--requests"})
+    EXPECT_THAT(said({option, "1"}), HasSubstr("no effect without --objective value"));
   EXPECT_THAT(said({"--tokens", "1e9", "--deadline", "1d"}), HasSubstr("there is no [model]"));
 }
 

@@ -90,6 +90,42 @@ TEST_F(AdviseValue, IsWhatGpusCostLessWhatPromptsPay) {
   EXPECT_THAT(report.out, HasSubstr("at the least cost less what prompts earn")) << report.err;
 }
 
+/// However it is written, as other commands take it.
+TEST_F(AdviseValue, TakesPrefillInAnyForm) {
+  const std::string profile = testing::in_checkout("benchmarks/requests/llama3-8b-a100.csv");
+  const auto net = [&](const std::string& text) {
+    const std::string file = dir_.write("served.toml", text);
+    std::vector<std::string> options{"advise",
+                                     file,
+                                     "--search-moves",
+                                     "5",
+                                     "--json",
+                                     "--out",
+                                     dir_.path("any"),
+                                     "--objective",
+                                     "value",
+                                     "--prefill-price",
+                                     "1",
+                                     "--set",
+                                     "search.micro_batch=2"};
+    options.insert(options.end(), load_.begin(), load_.end());
+    std::filesystem::remove_all(dir_.path("any"));
+    const Outcome run = longhaul_run(options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json()["plans"][0]["net_dollars"].get<double>();
+  };
+  const double table =
+      net(std::string{kUndivided} + "[prefill]\nmodel = \"llama3-8b\"\nprofile = \"" + profile +
+          "\"\n[run]\niterations = 7\n");
+  EXPECT_EQ(net("prefill.model = \"llama3-8b\"\nprefill.profile = \"" + profile +
+                "\"\nrun.iterations = 7\n" + kUndivided),
+            table);
+  EXPECT_EQ(net("prefill = { model = \"llama3-8b\", profile = \"" + profile +
+                "\" }\nrun = { iterations = 7 }\n" + kUndivided),
+            table);
+  EXPECT_THAT(file_text(dir_.path("any") + "/plan-1.toml"), HasSubstr("iterations = 7"));
+}
+
 TEST_F(AdviseValue, NeedsAQueueAndAModel) {
   std::vector<std::string> open{"advise", served_,  "--objective",     "value",
                                 load_[0], load_[1], "--prefill-price", "1"};
