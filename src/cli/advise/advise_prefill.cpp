@@ -81,6 +81,7 @@ planner::Advice filled_advice(const planner::Advice& advice,
                               const std::function<bool()>& stopped) {
   planner::IdeaPool pool;
   for (const planner::UnusedIdea& each : advice.unused) pool.refuse(each.idea, each.reason);
+  pool.exclude(Idea::prefill, Idea::overlap, "bubbles that are filled are those of whole blocks");
   std::map<unsigned long, std::size_t> filled;
   bool is_stopped = advice.is_stopped;
   for (AdvisedPlan plan : by_score(advice.all)) {

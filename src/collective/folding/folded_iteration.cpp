@@ -55,6 +55,7 @@ FoldedIteration::~FoldedIteration() = default;
 
 std::optional<FoldedIteration> FoldedIteration::of(const IterationPlan& plan, FoldingMemo& memo) {
   if (plan::needs_order_of_time(*plan.base)) return std::nullopt;
+  if (plan.schedule->cell > 1) return std::nullopt;  // replicas relay each other's messages
   if (to_size(plan.scenario->training_ranks()) != plan.base->ranks.size()) return std::nullopt;
   const RankSymmetry& symmetry = memo.symmetries.of(plan);
   if (symmetry.count() == 1) return std::nullopt;

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace longhaul::planner {
 namespace {
 
@@ -113,6 +115,13 @@ std::vector<IdeaValue> IdeaPool::waterfall() const {
 std::string IdeaPool::reason_of(Idea idea) const {
   const bool is_tried =
       std::ranges::any_of(plans_, [&](const AdvisedPlan& plan) { return has(plan.ideas, idea); });
+  for (const Exclusion& each : exclusions_) {
+    if (each.one != idea && each.other != idea) continue;
+    const Idea other = each.one == idea ? each.other : each.one;
+    const bool gains = score_with(only(idea)) < score_with({});
+    if (gains && best() != nullptr && has(best()->ideas, other))
+      return fmt::format("it does not go with {}: {}", to_string(other), each.reason);
+  }
   const std::string& refused = reasons_[static_cast<std::size_t>(idea)];
   if (is_tried || (refused.empty() && !is_stopped_)) return why_no_gain(idea);
   return refused.empty() ? "it was not tried before the search was ended" : refused;

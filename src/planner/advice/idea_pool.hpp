@@ -38,6 +38,11 @@ public:
     reasons_[static_cast<std::size_t>(idea)] = std::move(reason);
   }
 
+  /// Why no plan uses both, by construction.
+  void exclude(Idea one, Idea other, std::string reason) {
+    exclusions_.push_back({one, other, std::move(reason)});
+  }
+
   [[nodiscard]] Advice advice() const;
   [[nodiscard]] const std::vector<AdvisedPlan>& plans() const { return plans_; }
 
@@ -46,7 +51,13 @@ private:
   [[nodiscard]] std::vector<IdeaValue> waterfall() const;
   [[nodiscard]] std::string reason_of(Idea idea) const;
 
+  struct Exclusion {
+    Idea one{}, other{};
+    std::string reason;
+  };
+
   std::vector<AdvisedPlan> plans_;
+  std::vector<Exclusion> exclusions_;
   std::array<std::string, kCountOf<Idea>> reasons_;
   std::size_t evaluated_ = 0;
   bool is_stopped_ = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -124,7 +125,7 @@ void ScenarioAdviser::try_turns(Duration time) {
   if (found) add_schedule(found->schedule, only(Idea::order) | only(Idea::turns), found->bound);
 }
 
-void ScenarioAdviser::try_overlaps(Duration time) {
+void ScenarioAdviser::try_overlaps(Duration time, const IdeaSet& with) {
   if (!scenario_.operators.all) {
     pool_.refuse(
         Idea::overlap,
@@ -136,15 +137,36 @@ void ScenarioAdviser::try_overlaps(Duration time) {
       (parallel.replicas == 1 || parallel.gradient_sync == GradientSync::none))
     return pool_.refuse(Idea::overlap,
                         "nothing is collective but what blocks and the optimizer's step have in");
+  pool_.exclude(Idea::overlap, Idea::method,
+                "exchanges of a method take the place of the sums that it hides");
   const std::array<IdeaSet, 4> sets{IdeaSet{}, only(Idea::order), only(Idea::turns),
                                     only(Idea::order) | only(Idea::turns)};
-  for (const IdeaSet& of : sets)
-    for (const Schedule& each : pool_.fastest_of(place_.scenario, of | place_.base, 1))
-      for (const auto& overlaps : {collective::overlaps(), collective::searched_overlaps()})
-        for (const collective::Overlap& overlap : overlaps) {
-          if (must_stop()) return;
-          add_overlapped(overlap, each, of, scaled(time, kShareOfOverlap));
-        }
+  for (const IdeaSet& of : sets) {
+    const auto fastest = is_within(with, of) ? fastest_with_equal_replicas(of) : std::nullopt;
+    if (!fastest) continue;
+    for (const auto& overlaps : {collective::overlaps(), collective::searched_overlaps()})
+      for (const collective::Overlap& overlap : overlaps) {
+        if (must_stop()) return;
+        add_overlapped(overlap, *fastest, of, scaled(time, kShareOfOverlap));
+      }
+  }
+}
+
+std::optional<Schedule> ScenarioAdviser::fastest_with_equal_replicas(const IdeaSet& of) const {
+  const auto are_equal = [](const Schedule& schedule) {
+    return std::ranges::all_of(schedule.replica_ids(), [&](ReplicaId replica) {
+      return std::ranges::all_of(schedule.device_ids(), [&](DeviceId device) {
+        return std::ranges::equal(schedule.row(replica, device),
+                                  schedule.row(ReplicaId{0}, device));
+      });
+    });
+  };
+  const std::vector<Schedule> all =
+      pool_.fastest_of(place_.scenario, of | place_.base, std::numeric_limits<std::size_t>::max());
+  // With rows that differ none can be: the first of them says why.
+  const auto found = has(of, Idea::turns) ? std::ranges::find_if(all, are_equal) : all.begin();
+  if (found != all.end()) return *found;
+  return all.empty() ? std::nullopt : std::optional{all.front()};
 }
 
 void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const Schedule& schedule,
@@ -184,6 +206,9 @@ std::optional<std::string> ScenarioAdviser::why_no_methods() const {
 void ScenarioAdviser::try_methods(Duration time, Searched also) {
   if (!options_.methods) return;
   if (const auto why = why_no_methods()) pool_.refuse(Idea::method, *why);
+  pool_.exclude(Idea::turns, Idea::method,
+                "turns state the order of all that crosses the WAN, and exchanges go beside blocks "
+                "as they get ready");
   if (scenario_.parallel.gradient_sync == GradientSync::none) return;
   const TimePoint begin = now();
   for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})

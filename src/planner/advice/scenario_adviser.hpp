@@ -31,8 +31,8 @@ public:
   [[nodiscard]] std::optional<Refusal> search_orders(Duration time);
   /// Turns of those, and the search of `atlas+best`.
   void try_turns(Duration time);
-  /// Each overlap of the fastest of each set of ideas so far.
-  void try_overlaps(Duration time);
+  /// Each overlap of the fastest of each set of ideas so far, of those that have all of `with`.
+  void try_overlaps(Duration time, const IdeaSet& with = {});
   /// Each method of the fastest orders so far, and of one that is searched for them.
   void try_methods(Duration time, Searched also);
 
@@ -45,6 +45,8 @@ private:
   [[nodiscard]] std::optional<std::string> why_no_methods() const;
   /// The first reason counts.
   void refuse_method(const std::string& reason);
+  /// Of the plans with these very ideas: overlaps are of ranks of a stage that do the same.
+  [[nodiscard]] std::optional<Schedule> fastest_with_equal_replicas(const IdeaSet& of) const;
   void add_overlapped(const collective::Overlap& overlap, const Schedule& schedule,
                       const IdeaSet& with, Duration most);
   [[nodiscard]] bool must_stop();

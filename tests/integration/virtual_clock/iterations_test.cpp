@@ -50,6 +50,17 @@ TEST(VirtualIterations, WithStagesTakeIt) {
     }
 }
 
+// Relays of pipelines that take turns on the WAN beside the collectives of their replicas.
+TEST(VirtualIterations, WithTurnsOnTheWanTakeIt) {
+  const std::vector<std::string> set{"parallel.microbatches=3"};
+  const Scenario scenario =
+      scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/three-sites.toml"), set);
+  for (const char* overlap : {"serial", "ddp"}) {
+    SCOPED_TRACE(overlap);
+    expect_equal(planned_iteration(scenario, overlap, "atlas"), 3);
+  }
+}
+
 TEST(VirtualIterations, InRandomOrdersAndPiecesTakeIt) {
   int played = 0;
   for (const char* overlap : {"ddp", "zero2", "fsdp2"}) {

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "collective/overlap/overlaps.hpp"
+#include "planner/advice/idea_pool.hpp"
 #include "planner/cell_scenarios.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 #include "planner/random_schedules.hpp"
@@ -128,6 +129,49 @@ TEST(Advise, ThatIsStoppedHasTheBestSoFar) {
   const Advice advice = advise(scenario, options).or_throw();
   EXPECT_TRUE(advice.is_stopped);
   expect_sound(advice, scenario);
+}
+
+// Sums inside a site hide beside blocks while pipelines take turns between sites.
+TEST(Advise, CombinesTurnsWithOverlaps) {
+  const Scenario scenario = shipped("three-sites", {"parallel.microbatches=4"});
+  const Advice advice = advise(scenario, by_moves(50)).or_throw();
+  expect_sound(advice, scenario);
+  const auto both = std::ranges::find_if(advice.plans, [](const AdvisedPlan& plan) {
+    return has(plan.ideas, Idea::turns) && has(plan.ideas, Idea::overlap);
+  });
+  ASSERT_NE(both, advice.plans.end());
+  const collective::Overlap& overlap = *collective::parse_overlaps(both->overlap).front();
+  const Result<OverlapResult> again = evaluate_overlap(overlap, both->schedule, scenario);
+  ASSERT_TRUE(again);
+  if (!overlap.is_searched()) {
+    EXPECT_EQ(again->makespan, both->makespan);
+  }
+}
+
+TEST(IdeaPool, SaysWhichIdeasExcludeEachOther) {
+  IdeaPool pool;
+  const auto add = [&](const IdeaSet& ideas, Score score) {
+    AdvisedPlan plan;
+    plan.ideas = ideas;
+    plan.score = score;
+    pool.add(std::move(plan));
+  };
+  const auto reason_of = [&](Idea idea) -> std::string {
+    for (const UnusedIdea& each : pool.advice().unused)
+      if (each.idea == idea) return each.reason;
+    return "used";
+  };
+  pool.exclude(Idea::turns, Idea::method, "links cannot do both");
+  add({}, 100);
+  add(only(Idea::turns), 100);
+  add(only(Idea::method), 50);
+  EXPECT_THAT(reason_of(Idea::turns), ::testing::HasSubstr("no turns on the WAN"))
+      << "they bring nothing anyway";
+  add(only(Idea::turns), 90);
+  EXPECT_EQ(reason_of(Idea::turns), "it does not go with method: links cannot do both");
+  EXPECT_EQ(reason_of(Idea::method), "used");
+  add(only(Idea::turns) | only(Idea::method), 40);
+  EXPECT_EQ(reason_of(Idea::turns), "used");
 }
 
 TEST(Advise, SaysWhyAnIdeaIsNotUsed) {

@@ -48,6 +48,34 @@ TEST(EvaluateOverlap, TakesTheSameByWholeCollectivesOfTheToy) {
   }
 }
 
+Scenario three_sites(const std::vector<std::string>& set) {
+  return scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/three-sites.toml"),
+                                 set);
+}
+
+/// Two pipelines that relay each other's pieces over the WAN: operators and relays alone take what
+/// the schedule takes, and sums beside them no less.
+TEST(EvaluateOverlap, LeavesTurnsOnTheWanAsTheyAre) {
+  const std::vector<std::string> few{"parallel.microbatches=4"},
+      none{"parallel.microbatches=4", "parallel.gradient_sync=none"};
+  const Scenario without = three_sites(none), with = three_sites(few);
+  const Schedule turns = schedule::generate("atlas", without);
+  ASSERT_EQ(turns.cell, 2);
+  const Duration alone = makespan_of(turns, without);
+  EXPECT_NE(alone, makespan_of(schedule::generate("1f1b", without), without));
+  EXPECT_EQ(makespan(planned_iteration(without, "serial", "atlas")), alone);
+  const Duration serial = makespan(planned_iteration(with, "serial", "atlas"));
+  EXPECT_GT(serial, alone);
+  Duration least = serial;
+  for (const collective::Overlap& overlap : collective::overlaps()) {
+    const Result<OverlapResult> result = evaluate_overlap(overlap, turns, with);
+    if (!result) continue;
+    EXPECT_GE(result->makespan, result->bound.lower_bound) << overlap.name;
+    least = std::min(least, result->makespan);
+  }
+  EXPECT_LT(least, serial) << "sums inside a site hide beside blocks, whatever crosses the WAN";
+}
+
 /// Whole collectives of all ranks together keep them the same: one is laid out for all.
 TEST(EvaluateOverlap, TakesTheSameByWholeCollectivesOfOneRankForAll) {
   const Scenario four = centauri_toy({"parallel.replicas=4", "parallel.shard=4", "node.gpus=2",
