@@ -86,8 +86,10 @@ planner::Advice filled_advice(const planner::Advice& advice,
   bool is_stopped = advice.is_stopped;
   for (AdvisedPlan plan : by_score(advice.all)) {
     const FilledPlace where = place(plan);
-    plan.score = std::llround(where.dollars_per_hour / 3600 *  // nanodollars of a ns
-                              static_cast<double>(plan.makespan.count()));
+    const double costs = where.dollars_per_hour / 3600 *  // nanodollars of a ns
+                             static_cast<double>(plan.makespan.count()) +
+                         where.egress_dollars * kNanodollars;
+    plan.score = std::llround(costs / where.parts);
     pool.add(plan);
     pool.note_evaluated();
     is_stopped = is_stopped || (stopped && stopped());
@@ -96,7 +98,7 @@ planner::Advice filled_advice(const planner::Advice& advice,
     if (filled[plan.ideas.to_ulong()]++ >= (plan.ideas.any() ? kFilled : most)) continue;
     const Earned earned = earned_in(plan, where.scenario, input);
     plan.ideas |= planner::only(Idea::prefill);
-    plan.score -= std::llround(where.copies * earned.nanodollars);
+    plan.score -= std::llround(where.copies * earned.nanodollars / where.parts);
     plan.prefill_tokens = where.copies * earned.tokens;
     pool.add(std::move(plan));
   }

@@ -110,6 +110,7 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   const PlanFigures figures = figures_of(plan, advised, facts, terms);
   ordered_json json{{"scenario", facts.scenario}, {"set", facts.set}};
   json["layout"] = facts.layout_json;
+  json["place"] = facts.place_json;
   json["schedule"] = schedule_of(plan, number, options);
   json["made_by"] = plan.schedule.name;
   json["overlap"] = plan.overlap.empty() ? ordered_json{} : ordered_json(plan.overlap);
@@ -127,7 +128,7 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
       has_bound(plan) ? ordered_json(planner::gap(plan.makespan, plan.bound)) : ordered_json{};
   json["prefill_tokens"] = null_or(plan.prefill_tokens);
   json["net_dollars"] = advised.goal == AdviceGoal::value
-                            ? ordered_json(static_cast<double>(plan.score) * 1e-9)
+                            ? ordered_json(static_cast<double>(plan.score) * 1e-9 * facts.parts)
                             : ordered_json{};
   json["memory_bytes"] = facts.memory.count();
   json["ideas"] = names_of(plan.ideas);
@@ -166,6 +167,8 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
   std::vector<Table::Column> columns{{"plan"}};
   if (has_layouts)
     columns.insert(columns.end(), {{"(t, d, p)", Align::left}, {"GPUs", Align::right, 1}});
+  if (advised.has_places)
+    columns.insert(columns.end(), {{"placed", Align::left}, {"GPUs", Align::right, 1}});
   columns.insert(columns.end(), {{"schedule", Align::left},
                                  {"overlap", Align::left},
                                  {"ideas", Align::left, 1},
@@ -190,6 +193,7 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
     const PlanFigures figures = figures_of(plan, advised, facts, terms);
     std::vector<std::string> row{std::to_string(i + 1)};
     if (has_layouts) row.insert(row.end(), {facts.layout, std::to_string(facts.gpus)});
+    if (advised.has_places) row.insert(row.end(), {facts.placed, std::to_string(facts.gpus)});
     row.insert(
         row.end(),
         {plan.schedule.name, plan.overlap.empty() ? "-" : plan.overlap,
@@ -200,7 +204,7 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
          number_text(figures.dollars_per_million_tokens, "{:.4f}"), to_text(facts.memory)});
     if (has_prompts)
       row.insert(row.end(), {number_text(plan.prefill_tokens, "{:.0f}"),
-                             score_text(plan.score, advised.goal)});
+                             score_text(plan.score * facts.parts, advised.goal)});
     if (advised.methods) {
       const LossFigures loss = loss_figures_of(plan, *advised.methods);
       const auto time = [&](const std::optional<double>& updates) {
@@ -218,6 +222,9 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
   return table.text(table_width(options));
 }
 
+/// Iterations of different placements train differently much: shares are compared.
+bool is_of_pipeline(const Advised& advised) { return advised.has_places && !advised.methods; }
+
 std::string waterfall_text(const Advised& advised, TableWidth width) {
   const planner::Advice& advice = advised.advice;
   if (!advice.baseline)
@@ -233,9 +240,11 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
     table.add_row(
         {planner::to_string(each.idea), share(each.alone), share(each.added), share(each.removed)});
   return fmt::format(
-      "\nWhat each idea brings over the best plan without any, {}{}; what is added sums up to the "
+      "\nWhat each idea brings over the best plan without any, {}{}{}; what is added sums up to "
+      "the "
       "whole gain, {}:\n{}",
       score_text(*advice.baseline, advised.goal),
+      is_of_pipeline(advised) ? " of one pipeline (of an iteration, over its replicas)" : "",
       advised.methods ? fmt::format(" to a loss of {:g}", advised.methods->loss) : std::string{},
       share(*advice.baseline - advice.best().score), table.text(width));
 }
@@ -263,7 +272,8 @@ ordered_json advice_json(const Advised& advised, const Options& options,
   const std::string unit = unit_of(advised.goal);
   ordered_json json = advised.header;
   json["objective"] = planner::to_string(advised.goal);
-  json["placed"] = advised.placed.empty() ? ordered_json{} : ordered_json(advised.placed);
+  json["placed"] = advised.has_places ? ordered_json(advised.facts.front().placed) : ordered_json{};
+  json["compared"] = is_of_pipeline(advised) ? "pipeline" : "iteration";
   json["plans"] = ordered_json::array();
   for (std::size_t i = 0; i < advice.plans.size(); ++i)
     json["plans"].push_back(json_of(advised, i, options, terms));
@@ -289,7 +299,7 @@ ordered_json advice_json(const Advised& advised, const Options& options,
 std::string advice_text(const Advised& advised, const Options& options,
                         const TrainingTerms& terms) {
   std::string text = fmt::format("{}; simulated, decoupled\n", advised.head);
-  if (!advised.placed.empty()) text += fmt::format("Placed: {}.\n", advised.placed);
+  if (advised.has_places) text += fmt::format("Placed: {}.\n", advised.facts.front().placed);
   text +=
       '\n' + plans_text(advised, options, terms) + waterfall_text(advised, table_width(options));
   for (const planner::UnusedIdea& each : advised.advice.unused)

@@ -30,6 +30,9 @@ struct PlanFacts {
   nlohmann::ordered_json layout_json{};
   std::int64_t gpus = 0;
   std::optional<double> tokens_per_iteration{}, dollars_per_hour{};
+  nlohmann::ordered_json place_json{};  ///< of given stages whose places were searched
+  std::string placed{};                 ///< the same in words
+  int parts = 1;                        ///< replicas of which its score is one's
   std::optional<std::pair<double, double>> interval{};  ///< 90% of measured over predicted times
   Bytes memory;
 };
@@ -40,8 +43,8 @@ struct Advised {
   std::vector<PlanFacts> facts;          ///< of each plan
   std::vector<std::string> scenarios{};  ///< of each plan, as text to be written; none: a file's
   nlohmann::ordered_json header{};
-  std::string head{};    ///< "NAME: 8 ranks"
-  std::string placed{};  ///< in words; empty: the scenario's file does
+  std::string head{};       ///< "NAME: 8 ranks"
+  bool has_places = false;  ///< the places of its stages were searched
   planner::AdviceGoal goal = planner::AdviceGoal::time;
   std::optional<planner::Score> bound{};              ///< of all plans
   std::optional<planner::TrainingMethods> methods{};  ///< that were allowed
@@ -50,15 +53,27 @@ struct Advised {
 
 /// Name of a plan's file in --out: "plan-1.csv".
 [[nodiscard]] std::string plan_file(std::size_t plan, const char* ending);
-/// The scenario has its stages: at most placed.
+/// The scenario has its stages: placed or not.
 [[nodiscard]] Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
                                         const TrainingTerms& terms);
+/// The scenario has its stages, and places for them are looked for.
+[[nodiscard]] Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
+                                       const TrainingTerms& terms);
+/// --objective.
+[[nodiscard]] planner::AdviceGoal goal_of(const Options& options);
+/// What a plan of a placed scenario says, but for its memory.
+[[nodiscard]] PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
+                                        std::vector<std::string> set);
+/// The most of a device.
+[[nodiscard]] Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario);
 /// Whose bubbles are filled: those of a plan's scenario, of which there are `copies` that compute
 /// prompts of their own.
 struct FilledPlace {
   const Scenario& scenario;
   double copies = 1;
   double dollars_per_hour = 0;  ///< of all copies
+  double egress_dollars = 0;    ///< of an iteration
+  double parts = 1;             ///< what is compared is one of so many
 };
 /// --objective value: plans by what an iteration costs less what prompts earn in it, each with
 /// bubbles that are filled (--requests, --backlog, --prefill-price) and without. `most`: plans

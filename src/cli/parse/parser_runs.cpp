@@ -8,8 +8,8 @@ void Parser::add_advise() {
       advise_command, {1, 1}, "scenario (.toml), divided into stages or not, placed or not");
   command.option(
       "--objective", options_.advise.objective,
-      "time (default); cost: dollars of an iteration, of scenarios without stages; value: "
-      "less what prompts earn, of scenarios with stages and [prefill]");
+      "time (default); cost: dollars of an iteration, where layouts or places are open; value: "
+      "less what prompts earn, with [prefill]");
   command.option("--requests", options_.prefill.requests,
                  "with --objective value: prompts, a trace as of `prefill`");
   command.option("--backlog", options_.prefill.backlog, "so many of them always wait");

@@ -63,12 +63,13 @@ std::string advice_asked(const ordered_json& advice) {
   const auto count = [&](const char* key, const char* noun) {
     return report::counted(advice.at(key).get<int>(), noun);
   };
-  return fmt::format(
-      "Asked: how to train {} ({}, {}, {}) {}; {} were simulated, nothing was run.",
-      advice.at("scenario").get<std::string>(), count("stages", "stage"),
-      count("replicas", "replica"), count("microbatches", "microbatch"),
-      unit_of(advice) == "ns" ? "fastest" : "at the least cost less what prompts earn",
-      report::counted(advice.value("searched", 0), "plan"));
+  return fmt::format("Asked: how to train {} ({}, {}, {}) {}; {} were simulated, nothing was run.",
+                     advice.at("scenario").get<std::string>(), count("stages", "stage"),
+                     count("replicas", "replica"), count("microbatches", "microbatch"),
+                     unit_of(advice) == "ns" ? "fastest"
+                     : is_of_value(advice)   ? "at the least cost less what prompts earn"
+                                             : "most cheaply",
+                     report::counted(advice.value("searched", 0), "plan"));
 }
 
 std::string advice_won(const ordered_json& best) {

@@ -17,7 +17,7 @@ IdeaSet every_idea() { return IdeaSet{}.set(); }
 const char* why_no_gain(Idea idea) {
   switch (idea) {
     case Idea::layout: return "no other layout is better than a node's GPUs and the least p";
-    case Idea::sites: return "no choice of datacenters is better than all of them";
+    case Idea::sites: return "no other choice of datacenters is better";
     case Idea::order: return "no order that knows of delays is faster than the static ones";
     case Idea::turns: return "no turns on the WAN are faster than sending for oneself";
     case Idea::overlap: return "no overlap of collectives is faster";

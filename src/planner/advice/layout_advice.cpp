@@ -8,9 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "base/clock.hpp"
 #include "base/index.hpp"
-#include "planner/advice/scenario_adviser.hpp"
+#include "planner/advice/contest.hpp"
 #include "planner/layouts/layout_figures.hpp"
 #include "planner/layouts/layout_times.hpp"
 #include "scenario/reader/load.hpp"
@@ -21,11 +20,6 @@ namespace {
 /// Layouts of each combination of `layout` and `sites` under which every schedule is tried: so many
 /// by their best static order, and so many more by what they could reach at most.
 constexpr std::size_t kTriedByTime = 5, kTriedByBound = 3;
-/// Of these, so many are searched further.
-constexpr std::size_t kSearched = 2;
-/// Pipelines that take turns on the WAN, at most.
-constexpr int kMostCell = 8;
-constexpr double kShareOfSchedules = 0.3;
 constexpr double kLayouts = 4 * kTriedByTime + kTriedByBound;
 
 /// Few enough to be played one by one: bounds of time and cost know nothing of what idle time
@@ -71,7 +65,10 @@ class LayoutAdviser {
 public:
   LayoutAdviser(const LayoutProblem& problem, const LayoutSpace& space,
                 const LayoutAdviceOptions& options)
-      : problem_{problem}, space_{space}, options_{options}, begin_{now()} {
+      : problem_{problem},
+        space_{space},
+        options_{options},
+        contest_{options.searches, pool_, kLayouts} {
     std::erase_if(space_.orders, knows_links);  // an idea of its own
     if (space_.orders.empty()) space_.orders = {LayoutOrder::one_f_one_b};
     if (std::ranges::count_if(problem.sites,
@@ -91,10 +88,10 @@ public:
     for (const IdeaSet& base : {IdeaSet{}, only(Idea::sites), only(Idea::layout),
                                 only(Idea::layout) | only(Idea::sites)}) {
       find_layouts(base);
-      try_schedules();
+      contest_.try_schedules();
     }
     if (pool_.plans().empty()) return refused("{}", why_none());
-    search_further();
+    contest_.search_further([this](std::size_t number) { return with_turns(number); });
     if (pool_.best() == nullptr) return refused("{}", why_none());
     return std::nullopt;
   }
@@ -232,19 +229,24 @@ private:
       IdeaSet ideas = base & (only(Idea::layout) | only(Idea::sites));
       if (uses_all(problem_.placings[at(plan.layout.placing)]))
         ideas.reset(static_cast<std::size_t>(Idea::sites));
-      add(plan, ideas);
+      contest_.add(entry_of(plan, ideas));
       --most;
     }
   }
 
-  void add(const LayoutPlan& plan, const IdeaSet& base, int cell = 1) {
-    Tried tried;
+  /// Its plans' layouts, in the order of the contest.
+  [[nodiscard]] Contest::Entry entry_of(const LayoutPlan& plan, const IdeaSet& base, int cell = 1) {
+    Tried& tried = tried_.emplace_back();
     tried.layout.layout = plan;
     const std::string name = fmt::format("{} of {} GPUs", problem_.model.model, plan.layout.gpus());
     tried.layout.text = representative_text(problem_, plan, name, cell) + options_.appended;
     tried.layout.scenario = scenario::parse_scenario(tried.layout.text, name, options_.overrides);
     tried.base = base;
-    tried_.push_back(std::move(tried));
+    return {.scenario = &tried.layout.scenario,
+            .base = base,
+            .first_schedules = {to_string(plan.layout.order)},
+            .score = [this, &tried](Duration time) { return score_of(tried.layout.layout, time); },
+            .longest = longest_on(plan.layout.gpus())};
   }
 
   /// Replicas that take turns: those whose messages fill the WAN while a block computes, as
@@ -259,90 +261,16 @@ private:
     return cell;
   }
 
-  [[nodiscard]] ScenarioAdviser adviser_of(std::size_t number) {
-    const Tried& tried = tried_[number];
-    return {tried.layout.scenario,
-            options_.searches,
-            pool_,
-            {static_cast<int>(number), tried.base,
-             [this, number](Duration time) { return score_of(tried_[number].layout.layout, time); },
-             longest_on(tried.layout.layout.layout.gpus())}};
-  }
-
   [[nodiscard]] std::optional<Duration> longest_on(std::int64_t gpus) const {
     return options_.longest_on ? options_.longest_on(gpus) : options_.searches.longest;
   }
 
-  [[nodiscard]] Duration time_left() const {
-    return std::max(Duration::zero(), options_.searches.time - (now() - begin_));
-  }
-
-  /// Every schedule on the layouts that are new.
-  void try_schedules() {
-    for (; schedules_tried_ < tried_.size(); ++schedules_tried_) {
-      if (pool_.best() != nullptr && must_stop()) return;
-      ScenarioAdviser adviser = adviser_of(schedules_tried_);
-      // Its best one first, however little time there is.
-      adviser.try_schedule(to_string(tried_[schedules_tried_].layout.layout.layout.order));
-      adviser.try_candidates(scaled(options_.searches.time, kShareOfSchedules / kLayouts));
-      tell();
-    }
-  }
-
-  [[nodiscard]] bool must_stop() {
-    if (options_.searches.stopped && options_.searches.stopped()) pool_.stop();
-    return pool_.is_stopped();
-  }
-
-  void tell() {
-    ++steps_;
-    const int all = static_cast<int>(tried_.size() + further_.size());
-    if (const AdvisedPlan* const best = pool_.best(); best && options_.searches.after_step)
-      options_.searches.after_step(std::min(steps_, all), all, *best);
-  }
-
-  void search_further() {
-    for (std::size_t number = 0; number < tried_.size(); ++number)
-      adviser_of(number).try_methods(time_left() / std::ssize(tried_), Searched::no);
-    for (std::size_t number = 0; number < tried_.size(); ++number)
-      if (rank_of(number) < kSearched) further_.push_back(number);
-    std::ranges::stable_sort(further_, {}, [&](std::size_t number) { return best_of(number); });
-    std::size_t left = further_.size();
-    for (const std::size_t number : further_) {
-      if (must_stop()) return;
-      const Duration time = time_left() / static_cast<std::int64_t>(left--);
-      ScenarioAdviser adviser = adviser_of(number);
-      (void)adviser.search_orders(time);  // refused: nothing more of it
-      adviser.try_overlaps(time);
-      adviser.try_methods(time, Searched::yes);
-      try_turns(number, time);
-      tell();
-    }
-  }
-
-  /// Of a whole cell of the layout's pipelines.
-  void try_turns(std::size_t number, Duration time) {
+  /// The same layout as a whole cell of its pipelines.
+  [[nodiscard]] std::optional<Contest::Entry> with_turns(std::size_t number) {
     const LayoutPlan plan = tried_[number].layout.layout;
     const int cell = cell_of(plan.layout);
-    if (cell == 1) return;
-    add(plan, tried_[number].base, cell);
-    ScenarioAdviser adviser = adviser_of(tried_.size() - 1);
-    adviser.try_schedule(to_string(plan.layout.order));
-    adviser.try_candidates(scaled(time, kShareOfSchedules));
-    adviser.try_turns(time);
-  }
-
-  [[nodiscard]] Score best_of(std::size_t number) const {
-    return pool_.best_of(static_cast<int>(number));
-  }
-  /// How many of the same combination of ideas are better.
-  [[nodiscard]] std::size_t rank_of(std::size_t number) const {
-    std::size_t better = 0;
-    for (std::size_t other = 0; other < tried_.size(); ++other)
-      if (tried_[other].base == tried_[number].base &&
-          std::pair{best_of(other), other} < std::pair{best_of(number), number})
-        ++better;
-    return better;
+    if (cell == 1) return std::nullopt;
+    return entry_of(plan, tried_[number].base, cell);
   }
 
   [[nodiscard]] std::string why_none() const {
@@ -356,16 +284,13 @@ private:
   const LayoutProblem& problem_;
   LayoutSpace space_;
   const LayoutAdviceOptions& options_;
-  TimePoint begin_;
   IdeaPool pool_;
+  Contest contest_;
   LayoutTimer timer_{problem_};
   std::map<Layout, double> busy_ns_;  ///< by layout without an order, where idle time earns
   OrderTimer orders_;
   std::deque<Tried> tried_;
   std::set<Layout> taken_;
-  std::size_t schedules_tried_ = 0;
-  std::vector<std::size_t> further_;
-  int steps_ = 0;
   Score bound_ = std::numeric_limits<Score>::max();
   bool bound_is_known_ = true;
   std::int64_t points_ = 0, pruned_ = 0;

@@ -29,6 +29,17 @@ constexpr double kShareOfOrders = 0.35, kShareOfTurns = 0.35;
 /// Of the time, that of one search of overlaps.
 constexpr double kShareOfOverlap = (1 - kShareOfOrders - kShareOfTurns) / 8;
 
+/// That a schedule made by that request uses. A cell of one takes no turns.
+IdeaSet ideas_of(const ScheduleRequest& request, const Schedule& made) {
+  IdeaSet ideas;
+  if (made.cell > 1) ideas |= only(Idea::turns);
+  const bool turns_are_its_own = request.generator != nullptr && request.generator->shares_wan;
+  const bool knows_links =
+      request.generator == nullptr || !schedule::is_static(request.generator->knowledge);
+  if (turns_are_its_own ? made.cell == 1 : knows_links) ideas |= only(Idea::order);
+  return ideas;
+}
+
 Score times(Score score, double updates) {
   constexpr double kMost = 0x1p62;
   return std::llround(std::min(kMost, static_cast<double>(score) * updates));
@@ -77,8 +88,9 @@ SearchOptions ScenarioAdviser::options_of_search(Duration time, double share) co
 }
 
 void ScenarioAdviser::try_schedule(const std::string& name) {
-  if (const Result<ScheduleResult> made = try_make(parse_schedule(name), scenario_))
-    add_schedule(made->schedule, {});
+  const ScheduleRequest request = parse_schedule(name);
+  if (const Result<ScheduleResult> made = try_make(request, scenario_))
+    add_schedule(made->schedule, ideas_of(request, made->schedule));
 }
 
 void ScenarioAdviser::try_candidates(Duration time) {

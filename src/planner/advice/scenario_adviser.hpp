@@ -23,7 +23,7 @@ public:
                   Place place)
       : scenario_{scenario}, options_{options}, pool_{pool}, place_{std::move(place)} {}
 
-  /// One static schedule of the registry, by its name.
+  /// One schedule by its name, no search.
   void try_schedule(const std::string& name);
   /// Every static and dynamic schedule; some of them once they have taken `time` and one fits.
   void try_candidates(Duration time);

@@ -34,10 +34,20 @@ public:
     std::vector<std::size_t> by_bound(trees_.size());
     std::iota(by_bound.begin(), by_bound.end(), std::size_t{0});
     std::ranges::stable_sort(by_bound, {}, [&](std::size_t i) { return trees_[i].bound(); });
-    for (const std::size_t i : by_bound) look_through(trees_[i]);
+    for (const std::size_t i : by_bound) {
+      if (must_stop())
+        leave(trees_[i]);
+      else
+        look_through(trees_[i]);
+    }
     found_.simulated = cells_.simulated() - before;
-    if (!found_.best) found_.why_none = why_none();
-    if (least_unexplored_ < score_) found_.gap = 1 - least_unexplored_ / score_;
+    if (found_.plans.empty()) {
+      found_.why_none = why_none();
+      return std::move(found_);
+    }
+    found_.best = found_.plans.front();
+    const double best = score(*found_.best, options_.objective);
+    if (least_unexplored_ < best) found_.gap = 1 - least_unexplored_ / best;
     return std::move(found_);
   }
 
@@ -78,8 +88,15 @@ private:
   void consider(const SitePlan& plan) {
     if (!plan.feasible() && failure_.empty()) failure_ = plan.infeasible;
     if (!plan.feasible() || score(plan, options_.objective) >= score_) return;
-    score_ = score(plan, options_.objective);
-    found_.best = plan;
+    const auto by = [&](const SitePlan& each) { return score(each, options_.objective); };
+    std::vector<SitePlan>& kept = found_.plans;
+    const auto same = std::ranges::find(kept, plan.layout.placement,
+                                        [](const SitePlan& each) { return each.layout.placement; });
+    if (same != kept.end() && by(*same) <= by(plan)) return;
+    if (same != kept.end()) kept.erase(same);
+    kept.insert(std::ranges::upper_bound(kept, by(plan), {}, by), plan);
+    if (kept.size() > options_.keep) kept.pop_back();
+    if (kept.size() == options_.keep) score_ = by(kept.back());
   }
 
   /// Those that the orders of their schedule show to be no better are not simulated; the others
@@ -117,6 +134,7 @@ private:
     const std::size_t batch = tree.group().schedule.has_timetable() ? kOrders : kLeafBatch;
     std::size_t done = 0;
     while (done < leaves.size() && (!options_.prune || leaves[done].bound < score_)) {
+      if (must_stop()) return leave(leaves, done);
       std::size_t count = std::min(batch, leaves.size() - done);
       if (options_.limit)
         count =
@@ -126,6 +144,17 @@ private:
       done += count;
     }
     for (; done < leaves.size(); ++done) ++found_.pruned[static_cast<int>(leaves[done].reason)];
+  }
+
+  [[nodiscard]] bool must_stop() {
+    is_stopped_ = is_stopped_ || (options_.stopped && options_.stopped());
+    return is_stopped_;
+  }
+
+  /// None of its candidates is looked at.
+  void leave(PlacementTree& tree) {
+    found_.unexplored += tree.count();
+    least_unexplored_ = std::min(least_unexplored_, tree.bound());
   }
 
   /// The limit is reached: what could still be better is not looked at.
@@ -145,7 +174,9 @@ private:
   CellTimes& cells_;
   std::vector<PlacementTree> trees_;
   double least_unexplored_ = std::numeric_limits<double>::infinity();
+  /// That a plan must be below to be kept.
   double score_ = std::numeric_limits<double>::infinity();
+  bool is_stopped_ = false;
   std::string failure_;  ///< the first of a candidate
   SiteSearch found_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@ struct SiteSearchOptions {
   bool prune = true;  ///< false: simulates every candidate
   /// Candidates to evaluate at most; with what is left then, SiteSearch::gap is above 0.
   std::optional<std::int64_t> limit;
+  /// Placements whose best plans are kept: SiteSearch::plans. More of them prune less.
+  std::size_t keep = 1;
+  /// Asked between batches: true ends the search as `limit` does. Empty: never.
+  std::function<bool()> stopped{};
 };
 
 /// Why candidates were not simulated, in the order of reports: slowest stage x M + fill; load of a
@@ -41,6 +46,7 @@ LONGHAUL_LISTED_ENUM(Filling, LONGHAUL_FILLINGS);
 
 struct SiteSearch {
   std::optional<SitePlan> best;
+  std::vector<SitePlan> plans;      ///< of different placements, the best first: `keep`
   std::string why_none;             ///< where there is no best
   Filling filling = Filling::full;  ///< of the placements that were searched
   std::int64_t candidates = 0;      ///< (schedule, C, D, placement) that the datacenters can hold
