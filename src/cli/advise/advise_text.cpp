@@ -8,6 +8,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/advise/advised.hpp"
+#include "planner/tune/family_between.hpp"
 #include "report/record.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
@@ -38,13 +39,16 @@ struct PlanFigures {
 /// Of a plan where methods were allowed.
 struct LossFigures {
   std::string method;
+  std::vector<std::string> neighbours;  ///< measured, where it is between them
   planner::UpdatesToLoss updates;
   double relative_updates = 1;  ///< of those by exact sums
 };
 
 LossFigures loss_figures_of(const AdvisedPlan& plan, const planner::TrainingMethods& methods) {
   const planner::FamilyMember& member = plan.method ? methods.others[*plan.method] : methods.dense;
-  return {member.method, planner::updates_to(member, methods.loss),
+  std::vector<std::string> neighbours;
+  if (member.between) neighbours = {member.between->lower.method, member.between->upper.method};
+  return {member.method, std::move(neighbours), planner::updates_to(member, methods.loss),
           *methods.updates(plan.method) / *methods.updates()};
 }
 
@@ -98,9 +102,15 @@ ordered_json loss_json(const AdvisedPlan& plan, const Advised& advised) {
     const std::optional<std::int64_t> time = time_of_updates(updates, plan);
     return time ? ordered_json(*time) : ordered_json{};
   };
-  return {{"target", advised.methods->loss},       {"method", figures.method},
-          {"updates", *figures.updates.median},    {"time_ns", ns(figures.updates.median)},
-          {"least_ns", ns(figures.updates.least)}, {"most_ns", ns(figures.updates.most)}};
+  return {{"target", advised.methods->loss},
+          {"method", figures.method},
+          {"composed_of",
+           figures.neighbours.empty() ? ordered_json{} : ordered_json(figures.neighbours)},
+          {"updates", *figures.updates.median},
+          {"time_ns", ns(figures.updates.median)},
+          {"least_ns", ns(figures.updates.least)},
+          {"most_ns", ns(figures.updates.most)},
+          {"alone_ns", plan.method ? ordered_json(plan.alone.count()) : ordered_json{}}};
 }
 
 ordered_json json_of(const Advised& advised, std::size_t number, const Options& options,
@@ -211,8 +221,9 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
         const std::optional<std::int64_t> ns = time_of_updates(updates, plan);
         return ns ? to_text(Duration{*ns}) : std::string{"-"};
       };
-      row.insert(row.end(), {loss.method, number_text(loss.updates.median, "{:g}"),
-                             time(loss.updates.median), time(loss.updates.most)});
+      row.insert(row.end(), {loss.neighbours.empty() ? loss.method : loss.method + " (composed)",
+                             number_text(loss.updates.median, "{:g}"), time(loss.updates.median),
+                             time(loss.updates.most)});
     }
     if (terms.tokens)
       row.insert(row.end(),
@@ -309,7 +320,10 @@ std::string advice_text(const Advised& advised, const Options& options,
         fmt::format("No plan {}of these {} layouts is below {}: the best is at most {} above.\n",
                     advised.methods ? "by exact sums " : "", *advised.points,
                     score_text(*advised.bound, advised.goal), report::percent_text(*gap) + "%");
-  if (advised.methods) text += "Updates to the loss are those that runs of the curves took.\n";
+  if (advised.methods)
+    text +=
+        "Updates to the loss are those that runs of the curves took; of a composed method they lie "
+        "between those of two that ran.\n";
   if (terms.failures.mtbf == Duration::zero() && terms.tokens)
     text += "Days and dollars are without failures (--mtbf).\n";
   if (advised.advice.is_stopped) text += "The search was ended before all was tried.\n";

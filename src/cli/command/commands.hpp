@@ -124,6 +124,7 @@ void add_size_options(Arguments& command, std::string& gpus, SizeArguments& argu
 struct TuneArguments {
   std::string probes, bandwidth, lambda;
   std::string family, curves, target;  ///< of --family: methods instead of batches
+  bool between = false;                ///< also those between its curves
 };
 
 /// Declares the options of `arguments`, which must outlive `command`.

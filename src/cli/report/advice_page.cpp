@@ -128,14 +128,31 @@ std::string advice_how_true(const ordered_json& best, const fs::path& directory)
       range, (directory / "plan-1.csv").string());
 }
 
+/// Of a plan that trains by a method: what exchanges add to the blocks of an update; else empty.
+std::string limits_of_method(const ordered_json& best) {
+  const ordered_json& alone = at_or_null(at_or_null(best, "loss"), "alone_ns");
+  if (!alone.is_number()) return {};
+  const auto update = best.at("iteration_ns").get<std::int64_t>();
+  const auto blocks = std::min(update, alone.get<std::int64_t>());
+  const double share = 100 * static_cast<double>(update - blocks) /
+                       static_cast<double>(std::max<std::int64_t>(1, update));
+  return fmt::format(
+      "What limits it: of an update {:.1f}% ({}) is left of exchanges that no block hides, and the "
+      "blocks of an iteration without any take {}; {} more.",
+      share, to_text(Duration{update - blocks}), to_text(Duration{blocks}),
+      share > 50 ? "a faster WAN, or an exchange of fewer bytes, helps"
+                 : "faster blocks or another order help");
+}
+
 std::string advice_limits(const ordered_json& best, const std::string& of_path) {
   std::string text;
   if (const auto& gap = at_or_null(best, "gap"); gap.is_number())
     text = fmt::format(
         "It is at most {:.1f}% above a time that nothing of its placement and memory undercuts.",
         100 * gap.get<double>());
-  if (of_path.empty() && text.empty()) return "What limits it is not known.";
-  return of_path + (text.empty() || of_path.empty() ? "" : " ") + text;
+  const std::string what = of_path.empty() ? limits_of_method(best) : of_path;
+  if (what.empty() && text.empty()) return "What limits it is not known.";
+  return what + (text.empty() || what.empty() ? "" : " ") + text;
 }
 
 /// The command that simulates the best plan again, as far as its files are there.

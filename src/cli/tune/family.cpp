@@ -13,6 +13,7 @@
 #include "planner/collectives/grain.hpp"
 #include "planner/make_schedule.hpp"
 #include "planner/tune/family.hpp"
+#include "planner/tune/family_between.hpp"
 #include "planner/tune/stream_period.hpp"
 #include "report/record_file.hpp"
 #include "report/stream_report.hpp"
@@ -32,6 +33,9 @@ std::vector<planner::FamilyMember> members_of(const TuneArguments& typed) {
         "serve, staleness, local_steps, wan_bytes, updates and validation.");
   std::vector<planner::FamilyMember> all =
       planner::read_family(read_text_file(typed.curves), typed.curves);
+  if (typed.between)
+    for (planner::FamilyMember& each : planner::members_between(all))
+      all.push_back(std::move(each));
   if (typed.family == "all") return all;
   std::vector<planner::FamilyMember> chosen;
   for (const std::string& name : longhaul::words_of(typed.family, ',')) {
@@ -42,6 +46,7 @@ std::vector<planner::FamilyMember> members_of(const TuneArguments& typed) {
     if (chosen.size() == before)
       fail("--family: {} has no curve of \"{}\". Take all.", typed.curves, name);
   }
+  std::ranges::stable_partition(chosen, [](const auto& each) { return each.between == nullptr; });
   return chosen;
 }
 
@@ -92,7 +97,12 @@ FamilySetting family_setting(const Scenario& scenario,
     setting.forecasts.push_back({planner::updates_to(member, loss), periods.back()});
   }
   setting.pick = planner::pick(members, setting.forecasts);
-  setting.regret = planner::regret_of(members, periods, loss);
+  // Seeds are of runs: those of composed members come last.
+  const auto ran = static_cast<std::size_t>(
+      std::ranges::count_if(members, [](const auto& each) { return each.between == nullptr; }));
+  periods.resize(ran);
+  setting.regret =
+      planner::regret_of({members.begin(), members.begin() + std::ptrdiff_t(ran)}, periods, loss);
   return setting;
 }
 
@@ -115,6 +125,7 @@ ordered_json family_json(const FamilySetting& setting,
           std::llround(1e9 * forecast.seconds_of(*updates, members[i].local_steps)));
     };
     json["methods"].push_back({{"method", members[i].method},
+                               {"composed", members[i].between != nullptr},
                                {"seeds", forecast.updates.runs},
                                {"reached", forecast.updates.reached},
                                {"updates", number_or_nothing(forecast.updates.median)},
@@ -147,7 +158,8 @@ std::string family_text(const FamilySetting& setting,
       return to_text(Duration{std::llround(seconds * 1e9)});
     };
     const planner::UpdatesToLoss& updates = forecast.updates;
-    table.add_row({setting.pick == i ? "take" : "", members[i].method,
+    table.add_row({setting.pick == i ? "take" : "",
+                   members[i].between ? members[i].method + " (composed)" : members[i].method,
                    updates.median ? fmt::format("{:g}", *updates.median) : "-",
                    to_text(forecast.period), time(updates.median), time(updates.least),
                    time(updates.most), fmt::format("{} of {}", updates.reached, updates.runs)});

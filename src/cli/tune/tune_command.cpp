@@ -122,6 +122,8 @@ void add_tune_options(Arguments& command, TuneArguments& arguments) {
   command.option("--curves", arguments.curves,
                  "table (.csv) of how methods learn: method, seed, updates, validation, ...");
   command.option("--target", arguments.target, "loss=X (default: [train] target)");
+  command.flag("--between", arguments.between,
+               "with --family: also methods whose one knob lies between two curves, composed");
 }
 
 Answer tune_command(const Options& options) {
@@ -132,8 +134,8 @@ Answer tune_command(const Options& options) {
     return tune_family(options, typed.bandwidth.empty() ? std::vector<Bandwidth>{}
                                                         : bandwidths_of(typed.bandwidth));
   }
-  if (!typed.curves.empty() || !typed.target.empty())
-    fail("--curves and --target are of --family. Give --family all.");
+  if (!typed.curves.empty() || !typed.target.empty() || typed.between)
+    fail("--curves, --target and --between are of --family. Give --family all.");
   const std::vector<Bandwidth> bandwidths = bandwidths_of(typed.bandwidth);
   const Scenario scenario = scenario_of(options);
   planner::TuneProblem problem = planner::tune_problem_of(scenario);

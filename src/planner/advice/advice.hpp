@@ -59,6 +59,7 @@ struct AdvisedPlan {
   std::optional<double> prefill_tokens{};  ///< that an iteration computes, with Idea::prefill
   std::optional<std::size_t> method{};     ///< of AdviceOptions::methods: index into `others`
   Bytes message{};                         ///< of a set of a part, with a method
+  Duration alone{};                        ///< of an iteration without gradients, with a method
   bool is_late = false;                    ///< it ends after the deadline: no answer, but a start
 };
 

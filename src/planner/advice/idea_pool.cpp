@@ -72,7 +72,13 @@ std::vector<Schedule> IdeaPool::fastest_of(int scenario, const IdeaSet& ideas,
 
 void IdeaPool::set_bound(int scenario, const Bound& bound) {
   for (AdvisedPlan& each : plans_)
-    if (each.scenario == scenario && each.bound.lower_bound == Duration::zero()) each.bound = bound;
+    if (each.scenario == scenario && !each.method && each.bound.lower_bound == Duration::zero())
+      each.bound = bound;
+}
+
+void IdeaPool::set_bound_of_methods(int scenario, const Bound& bound) {
+  for (AdvisedPlan& each : plans_)
+    if (each.scenario == scenario && each.method) each.bound = bound;
 }
 
 Advice IdeaPool::advice() const {

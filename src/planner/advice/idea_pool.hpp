@@ -30,8 +30,10 @@ public:
   /// Of the scenario's plans with these very ideas; the fastest first.
   [[nodiscard]] std::vector<Schedule> fastest_of(int scenario, const IdeaSet& ideas,
                                                  std::size_t most) const;
-  /// The plans of a scenario without a bound have this one from now on.
+  /// The plans of a scenario without a bound have this one from now on: those that sum gradients.
   void set_bound(int scenario, const Bound& bound);
+  /// Those that exchange them by a method: a bound of blocks alone.
+  void set_bound_of_methods(int scenario, const Bound& bound);
 
   /// Why no plan uses an idea, should none: the last word counts.
   void refuse(Idea idea, std::string reason) {

@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "planner/collectives/grain.hpp"
 #include "planner/search/makespan.hpp"
+#include "planner/tune/family_between.hpp"
 #include "planner/tune/stream_period.hpp"
 
 namespace longhaul::planner {
@@ -95,6 +96,10 @@ TrainingMethods allowed_methods(const std::vector<FamilyMember>& members, Traini
         "loss of {:g} (and sends something). Add its runs, or train longer.",
         loss);
   methods.others.insert(methods.others.begin(), methods.dense);
+  for (FamilyMember& each : members_between(methods.others))
+    if (const TrainingChange change = change_of(each);
+        change != TrainingChange::exact && change <= most)
+      methods.others.push_back(std::move(each));
   return methods;
 }
 

@@ -29,9 +29,10 @@ struct TrainingMethods {
   [[nodiscard]] std::optional<double> updates(std::optional<std::size_t> other = {}) const;
 };
 
-/// The members that change no more than `most`; of exact ones that which takes the fewest updates.
-/// Throws Error where none is `none`, exact, and reaches the loss after its first update (there is
-/// nothing to hold others against), and for a staleness or bytes beyond what scenarios may have.
+/// The members that change no more than `most`, and those between two of them; of exact ones that
+/// which takes the fewest updates. Throws Error where none is `none`, exact, and reaches the loss
+/// after its first update (there is nothing to hold others against), and for a staleness or bytes
+/// beyond what scenarios may have.
 [[nodiscard]] TrainingMethods allowed_methods(const std::vector<FamilyMember>& members,
                                               TrainingChange most, double loss);
 

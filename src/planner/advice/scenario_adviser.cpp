@@ -235,8 +235,13 @@ void ScenarioAdviser::try_methods(Duration time, Searched also) {
   // An order for what is left to wait for where an exchange takes no time.
   const Result<SearchResult> found =
       try_find_best(without_sums(scenario_), options_of_search(time, kShareOfMethods / 2));
-  if (found && !schedule::first_violation(found->schedule, scenario_))
+  if (!found) return;
+  if (!schedule::first_violation(found->schedule, scenario_))
     try_methods_of(found->schedule, only(Idea::order));
+  pool_.set_bound_of_methods(
+      place_.scenario,
+      {found->bound.lower_bound, "any schedule by a method, as if exchanges took no time",
+       found->bound.reason});
 }
 
 void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& with) {
@@ -258,7 +263,8 @@ void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& wi
          .makespan = *time,
          .ideas = is_exact ? with : with | only(Idea::method),
          .method = method,
-         .message = *own->train.message});
+         .message = *own->train.message,
+         .alone = beside->alone});
   }
 }
 

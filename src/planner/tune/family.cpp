@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/program/arguments.hpp"
+#include "planner/tune/family_between.hpp"
 #include "scenario/text/csv_lines.hpp"
 
 namespace longhaul::planner {
@@ -72,7 +73,8 @@ public:
             .staleness = count(4, 0),
             .local_steps = count(5, 1),
             .wan_bytes = number(6, 0, 1e18),
-            .curves = {}};
+            .curves = {},
+            .between = {}};
   }
 
 private:
@@ -140,7 +142,26 @@ std::vector<FamilyMember> read_family(std::string_view csv, const std::string& s
   return members;
 }
 
+namespace {
+
+UpdatesToLoss updates_between(const FamilyBetween& between, double loss,
+                              std::optional<int> left_out) {
+  const UpdatesToLoss lower = updates_to(between.lower, loss, left_out);
+  const UpdatesToLoss upper = updates_to(between.upper, loss, left_out);
+  UpdatesToLoss found;
+  found.runs = std::min(lower.runs, upper.runs);
+  found.reached = std::min(lower.reached, upper.reached);
+  found.least = std::min(lower.least, upper.least);
+  if (lower.median && upper.median)
+    found.median = *lower.median + between.share * (*upper.median - *lower.median);
+  if (lower.most && upper.most) found.most = std::max(*lower.most, *upper.most);
+  return found;
+}
+
+}  // namespace
+
 UpdatesToLoss updates_to(const FamilyMember& member, double loss, std::optional<int> left_out) {
+  if (member.between) return updates_between(*member.between, loss, left_out);
   UpdatesToLoss found;
   found.least = kNever;
   std::vector<double> all;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,8 @@ struct FamilyCurve {
   std::vector<std::pair<int, double>> points;
 };
 
+struct FamilyBetween;
+
 /// A method of training together that was tried: how it exchanges, and how it learns.
 struct FamilyMember {
   std::string method;  ///< as bench_train was told it
@@ -26,6 +29,8 @@ struct FamilyMember {
   int local_steps = 1;   ///< updates of an exchange
   double wan_bytes = 0;  ///< of an exchange, between datacenters, all ways together: mean of runs
   std::vector<FamilyCurve> curves;
+  /// Its neighbours, where no one ran it: planner/tune/family_between.hpp. Without curves then.
+  std::shared_ptr<const FamilyBetween> between{};
 };
 
 /// Reads a table with the columns method, seed, exchange, serve, staleness, local_steps, wan_bytes,
@@ -36,7 +41,8 @@ struct FamilyMember {
                                                     const std::string& source);
 
 /// Updates until a loss is reached: medians and ranges over the runs. Runs see the loss at their
-/// points alone, so the least is the point before the first that reaches it.
+/// points alone, so the least is the point before the first that reaches it. Of a member between
+/// two others: the median between theirs, the least and the most of both.
 struct UpdatesToLoss {
   int runs = 0, reached = 0;
   std::optional<double> median;  ///< of all runs; one that does not reach it takes longest

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/support.hpp"
+#include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
@@ -105,6 +106,26 @@ TEST_F(AdvicePage, LeavesATimelineOutThatWouldNotBeThePlans) {
   data = data_of(file_text(page_));
   EXPECT_THAT(data["left_out"].get<std::string>(), HasSubstr("is not here"));
   EXPECT_THAT(data["sentences"][4].get<std::string>(), HasSubstr("undercuts"));
+}
+
+/// Iterations with and without an exchange are no one timeline.
+TEST_F(AdvicePage, SaysWhatLimitsAPlanThatTrainsByAMethod) {
+  const auto shipped = [](const char* file) {
+    return testing::in_checkout(std::string{"benchmarks/scenarios/"} + file);
+  };
+  const std::string out = dir_.path("lossy");
+  const Outcome run =
+      longhaul_run({"advise", shipped("train-2dc.toml"), "--search-moves", "20", "--allow", "lossy",
+                    "--curves", shipped("train-2dc-curves.csv"), "--out", out});
+  ASSERT_EQ(run.code, 0) << run.err;
+  ASSERT_EQ(longhaul_run({"report", out, "--out", page_}).code, 0);
+  const auto best = nlohmann::json::parse(file_text(out + "/advice.json"))["plans"][0];
+  const double update = best["iteration_ns"], alone = best["loss"]["alone_ns"];
+  ASSERT_LE(alone, update);
+  EXPECT_LE(best["bound_ns"], alone);
+  EXPECT_THAT(data_of(file_text(page_))["sentences"][4].get<std::string>(),
+              AllOf(HasSubstr(fmt::format("of an update {:.1f}%", 100 * (1 - alone / update))),
+                    HasSubstr("undercuts")));
 }
 
 TEST_F(AdvicePage, RefusesInOneLine) {

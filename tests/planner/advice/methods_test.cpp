@@ -117,6 +117,19 @@ TEST(Methods, AreAllowedByWhatTheyChange) {
   EXPECT_THAT(refusal(members, 0.5), HasSubstr("reaches a loss of 0.5"));
 }
 
+// Ten local steps were run, and forty: twenty are half way between, by the knob's logarithm.
+TEST(Methods, MayLieBetweenTwoThatRan) {
+  const std::vector<FamilyMember> members{member_of("none", 1000, 100),
+                                          member_of("diloco:10", 250, 120, 0, 10),
+                                          member_of("diloco:40", 250, 140, 0, 40)};
+  const TrainingMethods methods = allowed_methods(members, TrainingChange::lossy, 1);
+  ASSERT_EQ(methods.others.size(), 6U) << "14, 20 and 28 too";
+  EXPECT_EQ(methods.others[4].method, "diloco:20");
+  EXPECT_EQ(methods.others[4].local_steps, 20);
+  EXPECT_EQ(methods.updates(4), 130);
+  EXPECT_EQ(allowed_methods(members, TrainingChange::stale, 1).others.size(), 1U);
+}
+
 TEST(Methods, NeedGradientsBetweenDatacenters) {
   const Scenario scenario =
       scenario::load_scenario(testing::in_checkout("benchmarks/scenarios/three-sites.toml"));
@@ -142,6 +155,8 @@ void expect_no_worse_with_methods(const Scenario& scenario) {
   EXPECT_EQ(gained, *lossy.baseline - lossy.best().score);
   for (const AdvisedPlan& plan : lossy.plans) {
     EXPECT_EQ(has(plan.ideas, Idea::method), plan.method.value_or(0) != 0);
+    EXPECT_LE(plan.bound.lower_bound, plan.makespan);
+    EXPECT_GT(plan.bound.lower_bound, Duration::zero());
     const double updates = *options.methods->updates(plan.method);
     EXPECT_EQ(plan.score, std::llround(updates * static_cast<double>(plan.makespan.count())));
   }

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 
-namespace longhaul::planner::test {
+namespace longhaul::planner {
 namespace {
 
 using ::testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST(Family, RefusesOtherTables) {
 }
 
 }  // namespace
-}  // namespace longhaul::planner::test
+}  // namespace longhaul::planner
