@@ -16,6 +16,7 @@ namespace longhaul::engine {
 struct EventHeader {
   MessageHeader message;
   std::int64_t starts_in_ns = 0;
+  std::int64_t takes_ns = -1;  ///< on its links, where a source said so
   std::uint32_t skipped = 0;
   std::uint32_t reserved = 0;
 };
@@ -24,6 +25,7 @@ struct EventHeader {
 struct ReadyWord {
   std::int64_t ready_ago_ns = 0;
   std::int64_t lane_ago_ns = 0;
+  std::int64_t said_at_ns = 0;  ///< by the receiver's clock
   std::uint32_t skipped = 0;
   std::uint32_t reserved = 0;
 };
@@ -39,7 +41,8 @@ struct EventMessage {
   int unsent = 0;      ///< of these header and payload
   bool holding = false;
   bool from_this_host = false;
-  bool told = false;  ///< the header, or the word, has been sent
+  bool counts = false;  ///< both sides count its word (OpBoard)
+  bool told = false;    ///< the header, or the word, has been sent
 };
 
 /// Messages that are used again.

@@ -35,6 +35,7 @@ EventPlayer::EventPlayer(EngineState& state, Device& device)
       if (!facts_.is_optional(OpId{static_cast<std::uint32_t>(id)})) own.has_mandatory = true;
   }
   make_tables();
+  find_lone_sets();
   find_listeners();
 }
 
@@ -67,6 +68,7 @@ void EventPlayer::begin(TimePoint at) {
   began_ = at;
   live_.clear(stream_.first);
   held_back_.clear();
+  places_.clear();
   sending_.clear();
   begun_[stream_.first] = at;
   while (!timers_.empty()) timers_.pop();
@@ -151,11 +153,13 @@ bool EventPlayer::finish_blocks(TimePoint at) {
     if (found == running_.end()) found = std::ranges::find_if(running_, is_it);
     LONGHAUL_ASSERT(found != running_.end(), "op {} ends and does not run", index(finished->op));
     OpInstance& op = *found->op;
+    const TimePoint planned_end = found->planned_end;
     running_.erase(found);
     state_.lateness.add(at - finished->due);
     if (finished->begin != kNever)
       state_.credit.add(std::max(Duration::zero(), op.time.start - finished->begin));
     end(op, finished->due, at);
+    leave_early(op, planned_end, finished->due, at);
     moved = true;
   }
   for (OpInstance* const op : std::exchange(held_back_, {})) begin_op(*op, at);

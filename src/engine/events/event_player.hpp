@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -80,6 +81,16 @@ private:
     int iteration = 0;
     bool operator>(const Timer& other) const { return due > other.due; }
   };
+  struct Timers : std::priority_queue<Timer, std::vector<Timer>, std::greater<>> {
+    /// Wakes no one for the begin of `op` any more.
+    void drop_begin(const OpInstance& op) {
+      std::erase_if(c, [&](const Timer& timer) {
+        return timer.kind == Timer::Kind::begin && timer.op == op.op &&
+               timer.iteration == op.iteration;
+      });
+      std::make_heap(c.begin(), c.end(), comp);
+    }
+  };
   enum class Role : std::uint8_t {
     header_out,
     payload_out,
@@ -111,6 +122,12 @@ private:
   void hand_over();
   [[nodiscard]] PlayedOps played(const std::vector<OpInstance>& ops) const;
 
+  // event_player_places.cpp: places that what ends earlier than planned leaves
+  [[nodiscard]] bool keeps_places(const OpInstance& op) const;
+  void note_place(OpInstance& op, TimePoint from, Duration takes, const Cause& cause);
+  void leave_early(const OpInstance& op, TimePoint planned_end, TimePoint due, TimePoint at);
+  void find_lone_sets();
+
   // event_player_ops.cpp: an op from admission to its end
   void admit(OpInstance& op, TimePoint at);
   bool bring(OpInstance& op, TimePoint at);
@@ -131,6 +148,8 @@ private:
 
   // event_player_messages.cpp
   void open_message(OpInstance& op);
+  [[nodiscard]] bool counts_word(const Op& own) const;
+  [[nodiscard]] bool waits_for_word() const;
   void tell_receiver(OpInstance& op, Duration starts_in, bool skipped);
   void tell_sender(OpInstance& op, bool skipped, TimePoint at);
   void send_payload(OpInstance& op, bool strikes, TimePoint at);
@@ -202,13 +221,23 @@ private:
   std::vector<LaneState> lanes_;
   std::vector<std::uint32_t> place_;  ///< by lane of the plan: into lanes_
   bool moves_ = false;                ///< something may go on: lanes are to be looked at
-  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  Timers timers_;
   struct RunningBlock {
     OpInstance* op = nullptr;
     TimePoint due{};
-    TimePoint planned_end{};  ///< had it begun when what it holds was free
+    TimePoint
+        planned_end{};  ///< of its place: begun when what it holds was free, as long as planned
   };
   std::vector<RunningBlock> running_;  ///< on the device
+  /// A block that has a place on its device and has not begun.
+  struct Place {
+    OpInstance* op = nullptr;
+    TimePoint from{};  ///< at the earliest, whatever its lane and the device say
+    Duration takes{};
+    Cause cause;  ///< of that
+  };
+  std::vector<Place> places_;   ///< in the order in which they were given
+  std::vector<bool> lone_set_;  ///< by resource set: no other set has some of it
   struct SendUnderWay {
     OpInstance* op = nullptr;
     TimePoint planned_end{};  ///< of its hold, had it begun when what it holds was free

@@ -161,9 +161,11 @@ bool EventPlayer::decide(TimePoint at) {
 void EventPlayer::serve(OpInstance& op, TimePoint at) {
   const LaneState& lane = lane_of(op.op);
   forget_asked(op);
-  TimePoint from = std::max({op.time.ready, lane.last_start, op.other_lane});
-  if (op.other_ready != kNever) from = std::max(from, op.other_ready);
-  if (lane.way != Way::in_turn) from = std::max(from, at);
+  TimePoint own = std::max(op.time.ready, op.other_lane);
+  if (op.other_ready != kNever) own = std::max(own, op.other_ready);
+  if (lane.way != Way::in_turn) own = std::max(own, at);
+  const TimePoint from = std::max(own, lane.last_start);
+  const Cause before = op.cause;
   Decided& decided = decided_.emplace_back(Decided{&op, from, true});
   const auto free = table_of(op.op).serve(op.op, from, [&](TimePoint start) {
     decided.start = start;
@@ -174,7 +176,9 @@ void EventPlayer::serve(OpInstance& op, TimePoint at) {
     return decided.misses ? std::nullopt : std::optional{start + takes};
   });
   op.cause.raise(lane.last_start, lane.last, BoundKind::lane);
-  if (free) op.cause.raise(free->at, free->holder, BoundKind::resource);
+  if (!free) return;
+  op.cause.raise(free->at, free->holder, BoundKind::resource);
+  if (keeps_places(op)) note_place(op, own, duration_of(op.op, op.iteration), before);
 }
 
 /// Whose turn it is takes what it holds; one that would miss its deadline leaves it.

@@ -19,6 +19,7 @@ void EventPlayer::open_message(OpInstance& op) {
   EventMessage& message = messages_.open(op);
   const Op& own = plan_.op(op.op);
   message.from_this_host = state_.host_ranks.is_local(own.peer);
+  message.counts = message.from_this_host && counts_word(own);
   if (own.kind == OpKind::recv) {
     const OpId send{own.match};
     const int tag = state_.tags.header(own.peer, send, op.iteration);
@@ -33,6 +34,13 @@ void EventPlayer::open_message(OpInstance& op) {
   }
 }
 
+/// A receive says that it is ready to a send that no source may have drawn yet, and that looks for
+/// the word when one does: such words are not counted.
+bool EventPlayer::counts_word(const Op& own) const {
+  const OpId send{own.kind == OpKind::send ? plan_.op(OpId{own.match}).match : own.match};
+  return !facts_.is_sourced(plan_.op(send).lane);
+}
+
 void EventPlayer::tell_receiver(OpInstance& op, Duration starts_in, bool skipped) {
   EventMessage& message = *op.message;
   if (std::exchange(message.told, true)) return;
@@ -41,6 +49,8 @@ void EventPlayer::tell_receiver(OpInstance& op, Duration starts_in, bool skipped
       message_header(plan_, op.op, state_.run, first_iteration_ + op.iteration);
   message.header.starts_in_ns = starts_in.count();
   message.header.skipped = skipped ? 1 : 0;
+  if (const plan::Draw* const drawn = draw_of(op.op); drawn != nullptr && drawn->takes)
+    message.header.takes_ns = drawn->takes->count();
   message.header.message.waited_for_receiver = op.cause.kind == BoundKind::rendezvous ? 1 : 0;
   message.header.message.came_wrong = state_.relays.came_wrong(op.op) ? 1 : 0;
   ++message.unsent;
@@ -57,8 +67,9 @@ void EventPlayer::tell_sender(OpInstance& op, bool skipped, TimePoint at) {
   const Op& own = plan_.op(op.op);
   if (!skipped) message.word.ready_ago_ns = (at - op.time.ready).count();
   message.word.lane_ago_ns = (at - lane_of(op.op).last_start).count();
+  message.word.said_at_ns = at.count();
   message.word.skipped = skipped ? 1 : 0;
-  if (has_sources_ && state_.host_ranks.is_local(own.peer)) board_.count_sent();
+  if (has_sources_ && state_.host_ranks.is_local(own.peer) && counts_word(own)) board_.count_sent();
   expect(
       state_.transport.send(own.peer, state_.tags.go_ahead(own.peer, OpId{own.match}, op.iteration),
                             std::as_bytes(std::span{&message.word, 1})),
@@ -134,7 +145,8 @@ bool EventPlayer::took(const comm::Completion& completion, TimePoint at) {
   --message->on_the_way;
   moves_ = true;
   ++activity_;
-  if (has_sources_ && (role == Role::header_in || role == Role::word_in) && message->from_this_host)
+  if (has_sources_ && ((role == Role::header_in && message->from_this_host) ||
+                       (role == Role::word_in && message->counts)))
     board_.count_received();
   switch (role) {
     case Role::word_out: break;
@@ -170,11 +182,12 @@ void EventPlayer::header_came(EventMessage& message, TimePoint at) {
   const Duration later{message.header.starts_in_ns};
   op.stage = Stage::served;
   ++in_progress_;
-  op.time.start = at + later;
+  // Heard late it may seem to start before the one before it.
+  op.time.start = std::max(at + later, lane.last_start);
   if (message.header.message.waited_for_receiver == 0) op.cause = {at, send, BoundKind::dependency};
   lane.last_start = std::max(lane.last_start, op.time.start);
   leave(op);
-  if (later > Duration::zero())
+  if (op.time.start > at)
     set_timer(op.time.start, Timer::Kind::begin, op);
   else
     begin_op(op, at);
@@ -209,7 +222,10 @@ void EventPlayer::payload_came(EventMessage& message, std::size_t size, TimePoin
   ++state_.transfers.transfers;
   state_.transfers.total += used;
   state_.transfers.longest = std::max(state_.transfers.longest, used);
-  const TimePoint over = std::max(at, start + hold_time(send, op.iteration, start));
+  const Duration hold = op.message->header.takes_ns >= 0 && state_.emulates()
+                            ? Duration{op.message->header.takes_ns}
+                            : hold_time(send, op.iteration, start);
+  const TimePoint over = std::max(at, start + hold);
   const TimePoint due = over + latency(op.op, op.iteration, over);
   set_timer(due, Timer::Kind::arrival, op);
 }
@@ -218,8 +234,11 @@ void EventPlayer::word_came(EventMessage& message, TimePoint at) {
   if (message.op == nullptr) return;
   OpInstance& op = *message.op;
   if (message.word.skipped != 0) return skip(op, Outcome::skipped, at);
-  op.other_ready = at - Duration{message.word.ready_ago_ns};
-  op.other_lane = at - Duration{message.word.lane_ago_ns};
+  // To a send that a source drew it may have been said long ago.
+  const TimePoint said =
+      message.from_this_host && !message.counts ? TimePoint{message.word.said_at_ns} : at;
+  op.other_ready = said - Duration{message.word.ready_ago_ns};
+  op.other_lane = said - Duration{message.word.lane_ago_ns};
 }
 
 void EventPlayer::end_send_if_over(OpInstance& op, TimePoint due, TimePoint at) {

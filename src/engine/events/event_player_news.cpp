@@ -141,9 +141,18 @@ void EventPlayer::meet_versions() {
   unmet_.clear();
 }
 
+/// Of a send that a source has drawn: it may be on its way, uncounted (counts_word()).
+bool EventPlayer::waits_for_word() const {
+  return std::ranges::any_of(lanes_, [&](const LaneState& lane) {
+    return lane.way == Way::sourced && plan_.lanes[index(lane.id)].kind == OpKind::send &&
+           !lane.waiting.empty();
+  });
+}
+
 /// Can nothing move here unless another rank says something?
 bool EventPlayer::is_quiet() {
-  return timers_.empty() && in_progress_ == 0 && !first_request() && decided_.empty() && !moves_;
+  return timers_.empty() && in_progress_ == 0 && !waits_for_word() && !first_request() &&
+         decided_.empty() && !moves_;
 }
 
 /// Nothing happens any more on any rank of this host: sources that wait for an end have drawn their

@@ -153,6 +153,7 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
     held_back_.push_back(&op);
     return;
   }
+  std::erase_if(places_, [&](const Place& place) { return place.op == &op; });
   const TimePoint planned = std::exchange(op.time.start, at);
   op.time.bound_by = op.cause.by;
   op.time.bound_kind = op.cause.kind;
@@ -190,7 +191,7 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
                                     first_iteration_ + op.iteration);
   const Duration duration = scaled(duration_of(op.op, op.iteration), factor);
   const TimePoint begin = state_.begin_at(op.cause, at, duration);
-  running_.push_back({&op, begin + duration, planned + duration});
+  running_.push_back({&op, begin + duration, planned + duration_of(op.op, op.iteration)});
   device_.start(op.op, begin, duration);
 }
 
@@ -311,7 +312,7 @@ Duration EventPlayer::hold_time(OpId send, int iteration, TimePoint begin) const
   if (!state_.emulates()) return Duration::zero();
   if (weather_.weather == nullptr) return duration_of(send, iteration);
   return weather_.weather->hold(send, static_cast<std::uint64_t>(first_iteration_ + iteration),
-                                state_.conditions.age(begin), values_.duration(send, iteration),
+                                state_.conditions.age(begin), duration_of(send, iteration),
                                 values_.size(send, iteration));
 }
 

@@ -96,6 +96,15 @@ std::optional<HoldTable::Free> HoldTable::serve(
   return free;
 }
 
+void HoldTable::free_from(OpId op, TimePoint due) {
+  const SharedLock lock{head_->mutex};
+  for (const ResourceId held : plan_.resources_of(op)) {
+    Slot* const first = slots_ + first_slot_[index(held)];
+    std::fill(first, slots_ + first_slot_[index(held) + 1], Slot{});
+    *first = {due.count(), 1, static_cast<std::uint32_t>(op)};
+  }
+}
+
 bool HoldTable::all_free(OpId op) const {
   return std::ranges::all_of(plan_.resources_of(op), [&](ResourceId held) {
     return holds_[index(held)].held.load() < plan_.resources[index(held)].capacity;

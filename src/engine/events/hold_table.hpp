@@ -41,6 +41,9 @@ public:
   std::optional<Free> serve(OpId op, TimePoint from,
                             const std::function<std::optional<TimePoint>(TimePoint)>& hold_until);
 
+  /// Who held all that `op` needs let go of it then: no one holds it any more or is to.
+  void free_from(OpId op, TimePoint due);
+
   /// Of what chooses: is all free that the op needs?
   [[nodiscard]] bool is_free(OpId op) const;
   /// Takes it, if it is free and no other rank that could start one now has an earlier one.

@@ -224,8 +224,7 @@ Duration EventDriver::hold_time(std::uint32_t send, Duration begin) const {
   const OpId id = instances_.id(send);
   const int iteration = instances_.iteration(send);
   return at_.weather->hold(id, at_.iteration + static_cast<std::uint64_t>(iteration),
-                           at_.begin + begin, values_.duration(id, iteration),
-                           values_.size(id, iteration));
+                           at_.begin + begin, duration_of(send), values_.size(id, iteration));
 }
 
 Duration EventDriver::latency(std::uint32_t recv, Duration end) const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
+#include "plan/rows.hpp"
 #include "played_plan.hpp"
 #include "prefill/live/live_stretches.hpp"
 #include "support/filled_stretches.hpp"
@@ -28,6 +29,50 @@ struct LiveOnRanks {
   prefill::TraceArrivals arrivals;
   prefill::LiveStretches live;
 };
+
+/// Blocks that noise makes quicker than planned leave their GPU to what waits for it, at once.
+TEST(LivePrefills, BlocksThatEndEarlyLeaveTheDevice) {
+  std::size_t earlier = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const testing::PlacedStretch stretch = testing::random_stretch(random);
+    Plan training = stretch.plan;
+    training.ranks.push_back({});
+    const auto requests = testing::random_requests(random);
+    prefill::LiveOptions options;
+    options.slots = 48;
+    options.manners.gives_way = seed % 2 == 0;  // careless ones hold blocks up
+    options.manners.takes = [](std::size_t, std::int32_t request, Duration whole) {
+      return whole * (5 + request % 5) / 10;
+    };
+    longhaul::Run run;
+    run.noise = 0.3;
+    run.seed = seed;
+    LiveOnRanks simulated{stretch, requests, training, options};
+    Plan noisy = simulated.live.plan();
+    for (const OpId id : simulated.live.live().training) {
+      Op& op = noisy.ops[index(id)];
+      if (op.kind != OpKind::compute) continue;
+      const double factor =
+          plan::block_time_factor(run, noisy.ranks[index(noisy.rank_of(id))].device, id, 0);
+      op.duration = scaled(op.duration, factor);
+      earlier += factor < 1 ? 1 : 0;
+    }
+    const OpResults expected = sim::simulate_results(noisy);
+    LiveOnRanks played{stretch, requests, training, options};
+    testing::VirtualRun by_noise;
+    by_noise.blocks = run;
+    const OpResults results =
+        testing::play_stream(played.live.plan(), {}, by_noise).iterations.front();
+    for (std::size_t i = 0; i < expected.times.size(); ++i) {
+      ASSERT_EQ(results.times[i].start, expected.times[i].start)
+          << to_text(noisy, OpId{static_cast<std::uint32_t>(i)});
+      ASSERT_EQ(results.times[i].end, expected.times[i].end);
+    }
+  }
+  EXPECT_GT(earlier, 300U);
+}
 
 TEST(LivePrefills, RanksDoWhatTheSimulatorSays) {
   std::size_t ran = 0;
