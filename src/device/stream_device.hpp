@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/listed_enum.hpp"
 #include "comm/group/host_ranks.hpp"
 #include "engine/device.hpp"
 
@@ -16,7 +17,8 @@ namespace longhaul::device {
 
 /// How long what a StreamDevice computes takes: as long as it does, or, where its plan says more,
 /// as long as that.
-enum class Pace : std::uint8_t { real, modelled };
+#define LONGHAUL_PACES(X) X(real, "real") X(modelled, "modelled")
+LONGHAUL_LISTED_ENUM(Pace, LONGHAUL_PACES);
 
 /// Computes the blocks and host tasks of a rank in a stream, each on a thread that is free: as many
 /// threads as have run at a time. At the end of one it rings this rank's doorbell.

@@ -68,22 +68,27 @@ std::vector<Value> values_of_text(std::span<const char> text) {
 }
 
 /// All ranks get what all ranks have begun.
-std::vector<BegunSlot> gather_begun(const engine::Ranks& ranks,
-                                    const std::vector<BegunSlot>& mine) {
+template <typename What>
+std::vector<What> gather_drawn(const engine::Ranks& ranks, const std::vector<What>& mine) {
   std::vector<int> counts;
   const auto all = ranks.world().gather(std::as_bytes(std::span{mine}), counts);
   const std::string text =
       ranks.world().broadcast({reinterpret_cast<const char*>(all.data()), all.size()});
-  return values_of_text<BegunSlot>(text);
+  return values_of_text<What>(text);
 }
 
 prefill::LiveOptions live_options(const PlannedStretches& planned, const PrefillSettings& settings,
-                                  const prefill::RealTimes& times) {
+                                  const prefill::RealTimes& times,
+                                  prefill::DrawListener* listener) {
   prefill::LiveOptions options;
+  options.listener = listener;
   options.controller.policy = settings.policy;
   options.controller.backlog = settings.backlog;
   options.manners.gives_way = settings.manners == prefill::Manners::gives_way;
   options.manners.overrun = settings.overrun;
+  options.manners.expects = {settings.signals, settings.stretch};
+  options.controller.expects = options.manners.expects;
+  if (planned.sends_kv()) options.kv = settings.kv;
   options.manners.takes = [&planned, &times](std::size_t model, std::int32_t request,
                                              Duration whole) {
     return times.of(request, whole, planned.served[model].model.noise);
@@ -105,7 +110,7 @@ Plan with_noise_of(const prefill::LivePlan& live, const Run& run, int number) {
 }  // namespace
 
 LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
-                     prefill::Arrivals* arrivals)
+                     prefill::Arrivals* arrivals, prefill::DrawListener* listener)
     : planned_{planned},
       real_times_{planned.requests,
                   settings.backlog ? prefill::RealTimes::Load::backlog
@@ -119,7 +124,7 @@ LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& set
                  planned.requests,
                  arrivals == nullptr ? arrivals_ : *arrivals,
                  Rank{planned.scenario.training_ranks()},
-                 live_options(planned, settings, real_times_)},
+                 live_options(planned, settings, real_times_, listener)},
       run_{planned.scenario.run} {
   opened_.filled.plan = stretches_.plan();
   opened_.filled.plan.schedule += "+prefill";
@@ -141,16 +146,22 @@ Duration LivePairs::wall_of(const OpResults& results) const {
   return wall;
 }
 
-/// When each prompt had its last stage, of those that did.
-std::map<std::int32_t, Duration> LivePairs::ends_of(const std::vector<BegunSlot>& begun,
+/// When each prompt had its last stage, or its first token, of those that did.
+std::map<std::int32_t, Duration> LivePairs::ends_of(const Drawn& drawn,
                                                     const OpResults& results) const {
   std::map<std::int32_t, Duration> ends;
-  for (const BegunSlot& each : begun) {
-    const prefill::SlotStage& last = stretches_.live().slot(each.pipeline, each.slot).back();
-    const std::size_t op = index(last.first) + to_size(last.parts) - 1;
+  const auto note = [&](std::int32_t request, std::size_t op) {
     if (results.outcomes.empty() || has_run(results.outcomes[op]))
-      ends[each.request] = results.times[op].end;
+      ends[request] = results.times[op].end;
+  };
+  const prefill::LivePlan& live = stretches_.live();
+  for (const BegunSlot& each : drawn.begun) {
+    const std::size_t model = live.pipelines[to_size(each.pipeline)].model;
+    if (!live.decodes.empty() && prefill::sends_kv(planned_.served[model].model)) continue;
+    const prefill::SlotStage& last = live.slot(each.pipeline, each.slot).back();
+    note(each.request, index(last.first) + to_size(last.parts) - 1);
   }
+  for (const prefill::DrawnToken& each : drawn.tokens) note(each.request, each.op);
   return ends;
 }
 
@@ -168,28 +179,31 @@ std::vector<LivePlaced> LivePairs::end_stretch(const std::vector<BegunSlot>& beg
   return placed;
 }
 
-FilledStretch LivePairs::filled(const std::vector<BegunSlot>& begun,
-                                const std::vector<LivePlaced>& placed) const {
-  auto slots = prefill::fill_slots(stretches_.live(), planned_.served, begun, placed);
+FilledStretch LivePairs::filled(const Drawn& drawn, const std::vector<LivePlaced>& placed) const {
+  auto slots = prefill::fill_slots(stretches_.live(), planned_.served, drawn.begun, placed,
+                                   drawn.sent, drawn.tokens);
   FilledStretch stretch;
   stretch.filled = std::move(slots.filled);
   stretch.filled.plan.schedule += "+prefill";
-  // Rows name a replica and a device: of the controller's answers its rank's, which has neither.
-  RankInfo& controller = stretch.filled.plan.ranks[to_size(planned_.scenario.training_ranks())];
-  controller.replica = ReplicaId{0};
-  controller.device = DeviceId{0};
+  // Rows name a replica and a device, of which ranks that serve have neither.
+  for (RankInfo& rank : stretch.filled.plan.ranks) {
+    if (rank.role == RankRole::training) continue;
+    rank.replica = ReplicaId{0};
+    rank.device = DeviceId{0};
+  }
   stretch.decisions = std::move(slots.decisions);
   stretch.answers = std::move(slots.answers);
   return stretch;
 }
 
 FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& results) {
-  const auto begun = gather_begun(ranks, stretches_.begun());
+  const Drawn drawn{gather_drawn(ranks, stretches_.begun()), gather_drawn(ranks, stretches_.sent()),
+                    gather_drawn(ranks, stretches_.tokens())};
   const Duration own = ranks.is_first() ? wall_of(results) : Duration{};
   const Duration all{ranks.world().maximum(own.count())};
   std::string ends;
   if (ranks.is_first())
-    for (const auto& [request, end] : ends_of(begun, results))
+    for (const auto& [request, end] : ends_of(drawn, results))
       ends += text_of_values<std::int64_t>(std::array<std::int64_t, 2>{request, end.count()});
   std::map<std::int32_t, Duration> ended;
   const auto words = values_of_text<std::int64_t>(ranks.world().broadcast(std::move(ends)));
@@ -199,14 +213,14 @@ FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& resu
   std::string text;
   if (index(ranks.self()) == to_size(controller)) {
     std::vector<PlacedBytes> bytes;
-    for (const LivePlaced& each : end_stretch(begun, all, ended))
+    for (const LivePlaced& each : end_stretch(drawn.begun, all, ended))
       bytes.push_back(PlacedBytes::of(each));
     text = text_of_values<PlacedBytes>(bytes);
   }
   text = ranks.world().broadcast(std::move(text), controller);
   std::vector<LivePlaced> placed;
   for (const PlacedBytes& each : values_of_text<PlacedBytes>(text)) placed.push_back(each.placed());
-  FilledStretch stretch = filled(begun, placed);
+  FilledStretch stretch = filled(drawn, placed);
   const prefill::LiveTally mine = stretches_.tally();
   stretch.tally = {.declined = ranks.world().sum(mine.declined),
                    .killed = ranks.world().sum(mine.killed),
@@ -218,9 +232,9 @@ FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& resu
 FilledStretch LivePairs::simulate(int number) {
   stretches_.begin();
   OpResults results = sim::simulate_results(with_noise_of(stretches_.live(), run_, number));
-  const auto begun = stretches_.begun();
+  const Drawn drawn{stretches_.begun(), stretches_.sent(), stretches_.tokens()};
   FilledStretch stretch =
-      filled(begun, end_stretch(begun, wall_of(results), ends_of(begun, results)));
+      filled(drawn, end_stretch(drawn.begun, wall_of(results), ends_of(drawn, results)));
   stretch.predicted = std::move(results);
   stretch.tally = stretches_.tally();
   return stretch;

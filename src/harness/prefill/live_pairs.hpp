@@ -15,10 +15,11 @@ namespace longhaul::harness {
 /// as this rank plays them, or as one process simulates all ranks.
 class LivePairs {
 public:
-  /// All live as long. `arrivals`: nullptr, those of the load.
+  /// All live as long. `arrivals`: nullptr, those of the load. `listener`: of real work.
   LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
-            prefill::Arrivals* arrivals = nullptr);
+            prefill::Arrivals* arrivals = nullptr, prefill::DrawListener* listener = nullptr);
 
+  [[nodiscard]] const prefill::LivePlan& plan() const { return stretches_.live(); }
   /// The plan of the next stretch, and training's planned times in it.
   [[nodiscard]] const FilledStretch& open();
   /// Of the stretch that was opened: the requests that it got. Collective; the slots that were
@@ -37,14 +38,20 @@ public:
   }
 
 private:
-  [[nodiscard]] FilledStretch filled(const std::vector<prefill::BegunSlot>& begun,
+  /// What all GPUs and decode ranks began in a stretch.
+  struct Drawn {
+    std::vector<prefill::BegunSlot> begun;
+    std::vector<prefill::SentSlice> sent;
+    std::vector<prefill::DrawnToken> tokens;
+  };
+  [[nodiscard]] FilledStretch filled(const Drawn& drawn,
                                      const std::vector<prefill::LivePlaced>& placed) const;
   [[nodiscard]] std::vector<prefill::LivePlaced> end_stretch(
       const std::vector<prefill::BegunSlot>& begun, Duration wall,
       const std::map<std::int32_t, Duration>& ended);
   [[nodiscard]] Duration wall_of(const OpResults& results) const;
-  [[nodiscard]] std::map<std::int32_t, Duration> ends_of(
-      const std::vector<prefill::BegunSlot>& begun, const OpResults& results) const;
+  [[nodiscard]] std::map<std::int32_t, Duration> ends_of(const Drawn& drawn,
+                                                         const OpResults& results) const;
 
   const PlannedStretches& planned_;
   prefill::RealTimes real_times_;

@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/random.hpp"
-#include "plan/link_model/weather.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rewrite/repeated.hpp"
 #include "plan/rows.hpp"
@@ -76,8 +75,6 @@ void require_playable(const PlannedStretches& planned, PrefillController control
           model.name);
     for (const auto& [is_given, key, why] :
          {std::tuple{model.prefix_cache > Bytes{}, "prefix_cache", "keep no keys and values"},
-          std::tuple{!is_planned && model.decode.has_value(), "decode",
-                     "send no keys and values with --controller live"},
           std::tuple{is_planned && model.noise > 0, "noise",
                      "play prefills as long as they are planned"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
@@ -130,9 +127,6 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   const int cell = scenario.parallel.cell.value_or(planned.schedule.cell);
   planned.scenario = with_service_ranks(std::move(scenario), cell).as_played();
   const Plan once = plan::lower(planned.schedule, planned.scenario);
-  if (!plan::Weather{once, planned.scenario}.calm())
-    fail("{}: its links vary (a plan of prefills knows calm ones). Leave their weather out.",
-         planned.scenario.name);
   planned.training = plan::repeated(once, settings.stretch);
   planned.predicted = sim::simulate(planned.training);
   Timeline rows;

@@ -33,7 +33,7 @@ struct PlannedStretches {
   double time_scale = 1;
   Schedule schedule;
   Plan training;      ///< a stretch without prefill
-  OpTimes predicted;  ///< of it
+  OpTimes predicted;  ///< of it, over calm links: what controllers know
   prefill::IterationBubbles bubbles;
   std::vector<prefill::Served> served;
   std::vector<prefill::Request> requests;  ///< of the load; of a backlog, the file

@@ -65,6 +65,28 @@ void require_resumable(const PrefillOptions& options, const PrefillSettings& set
         "timed blocks.");
 }
 
+/// Who decides, what is sent, what is computed.
+void declare_playing(Arguments& arguments, PrefillOptions& options) {
+  arguments
+      .option("--controller", options.controller,
+              "planned: what the simulator filled; live: it decides while the run goes on")
+      .shows_default();
+  arguments.option("--overrun", options.overrun,
+                   "of a live run: finish or kill a prefill that a block waits for");
+  arguments.option("--signals", options.signals,
+                   "of a live run: plan, signals or both (default), what it goes by");
+  arguments.option("--kv", options.kv,
+                   "layerwise (default) or whole: how keys and values go to decode ranks");
+  arguments
+      .option("--compute", options.compute,
+              "timed: blocks and prompts take their modelled time; real: layers of both models")
+      .shows_default();
+  arguments
+      .option("--pace", options.pace,
+              "of real layers: modelled, at least the planned time; real, as long as they take")
+      .shows_default();
+}
+
 }  // namespace
 
 void declare(Arguments& arguments, PrefillOptions& options) {
@@ -80,18 +102,7 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.option("--warmup", options.warmup, "pairs before them, not measured")
       .shows_default()
       .within(0, 100);
-  arguments
-      .option("--controller", options.controller,
-              "planned: what the simulator filled; live: it decides while the run goes on")
-      .shows_default();
-  arguments.option("--overrun", options.overrun,
-                   "of a live run: finish or kill a prefill that a block waits for");
-  arguments.option("--kv", options.kv,
-                   "layerwise (default) or whole: how keys and values go to decode ranks");
-  arguments
-      .option("--compute", options.compute,
-              "timed: blocks and prompts take their modelled time; real: layers of both models")
-      .shows_default();
+  declare_playing(arguments, options);
   arguments
       .option("--policy", options.policy,
               "best-fit, earliest, or careless: a control that gives way to no block")
@@ -137,14 +148,18 @@ PrefillSettings settings_of(const PrefillOptions& options) {
       fail("--overrun: planned prefills take their planned times. Give it to --controller live.");
     settings.overrun = choice<prefill::Overrun>("--overrun", options.overrun);
   }
-  if (!options.kv.empty()) {
-    if (settings.controller == PrefillController::live)
-      fail("--kv: live prefills send no keys and values. Leave it out, or --controller live.");
-    settings.kv = choice<prefill::KvSending>("--kv", options.kv);
+  if (!options.signals.empty()) {
+    if (settings.controller == PrefillController::planned)
+      fail("--signals: a plan goes by itself alone. Give it to --controller live.");
+    settings.signals = choice<prefill::Signals>("--signals", options.signals);
   }
+  if (!options.kv.empty()) settings.kv = choice<prefill::KvSending>("--kv", options.kv);
   ComputeOptions compute;
   compute.compute = options.compute;
   settings.compute = compute_settings_of(compute);
+  settings.pace = choice<device::Pace>("--pace", options.pace);
+  if (settings.pace == device::Pace::real && !settings.compute.real)
+    fail("--pace real: timed blocks take their planned times. Add --compute real.");
   settings.pairs = options.pairs;
   settings.stretch = options.stretch;
   settings.warmup = options.warmup;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "device/stream_device.hpp"
 #include "engine/options.hpp"
 #include "harness/environment/shared_options.hpp"
 #include "harness/options/compute_options.hpp"
@@ -17,10 +18,10 @@ namespace longhaul::harness {
 struct PrefillOptions : SharedOptions {
   std::string scenario, schedule = "1f1b", requests;
   std::string policy = "best-fit", controller = "planned";
-  std::string overrun, kv;                       ///< empty: not given
+  std::string overrun, kv, signals;              ///< empty: not given
   std::string backlog, patience, rate, poisson;  ///< empty: not given
   std::string credit = "1ms", fault;
-  std::string compute = "timed";
+  std::string compute = "timed", pace = "modelled";
   std::string listen;  ///< empty: not given
   int pairs = 20, stretch = 2, warmup = 1;
   bool no_report = false;  ///< report.html beside the trace
@@ -38,6 +39,7 @@ struct PrefillSettings {
   prefill::Manners manners = prefill::Manners::gives_way;
   PrefillController controller = PrefillController::planned;
   prefill::Overrun overrun = prefill::Overrun::finish;
+  prefill::Signals signals = prefill::Signals::both;
   prefill::KvSending kv = prefill::KvSending::layerwise;  ///< of models with a `decode`
   std::optional<prefill::BacklogOptions> backlog{};       ///< nullopt: an open loop
   prefill::LoadOptions load;
@@ -46,6 +48,7 @@ struct PrefillSettings {
   int stretch = 2;                                 ///< iterations
   int warmup = 1;                                  ///< pairs before them, which are not measured
   ComputeSettings compute;                         ///< of blocks and prompts
+  device::Pace pace = device::Pace::modelled;      ///< of real ones
   engine::EngineOptions engine;
   Duration deadline{};
 };

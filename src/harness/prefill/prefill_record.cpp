@@ -328,12 +328,15 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["scenario_text"] = planned.scenario.text;
   record["time_scale"] = planned.time_scale;
   record["compute"] = run.real ? "real" : "timed";
+  if (run.real) record["pace"] = to_string(settings.pace);
   record["network"] = "emulated";
   record["lateness_credit_ns"] = settings.engine.credit.count();
   record["payload_bytes"] = settings.engine.payload.count();
   record["ranks"] = planned.scenario.ranks();
   record["training_ranks"] = planned.scenario.training_ranks();
   record["controller"] = to_string(settings.controller);
+  if (settings.controller == PrefillController::live)
+    record["signals"] = to_string(settings.signals);
   record["policy"] = options.policy;
   record["load"] = settings.listen ? std::string{"clients of a socket"}
                    : settings.backlog
@@ -341,7 +344,8 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
                        : fmt::format("an open loop of {} requests", planned.requests.size());
   record["stretch_iterations"] = settings.stretch;
   const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
-  record["check"] = run.wrong == 0 && !prompts_wrong ? "ok" : "wrong";
+  const bool none_done = run.real && run.real->served.prompts == 0 && !run.answers.empty();
+  record["check"] = run.wrong > 0 || prompts_wrong ? "wrong" : none_done ? "no prompt" : "ok";
   if (run.real) {
     record["real"] = served_json(run.real->served);
     record["real"]["ops"] = run.real->ops;

@@ -65,6 +65,7 @@ nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOp
           {"--policy", options.policy},
           {"--controller", options.controller},
           {"--overrun", options.overrun},
+          {"--signals", options.signals},
           {"--backlog", options.backlog},
           {"--pairs", options.pairs},
           {"--stretch", options.stretch},
@@ -74,6 +75,7 @@ nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOp
           {"--rate", options.rate},
           {"--poisson", options.poisson},
           {"--credit", options.credit},
+          {"--pace", options.pace},
           {"plan", digest_of(planned)}};
 }
 

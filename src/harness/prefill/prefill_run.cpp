@@ -12,6 +12,7 @@
 #include "base/index.hpp"
 #include "device/cpu_devices.hpp"
 #include "harness/prefill/live_pairs.hpp"
+#include "harness/session/link_conditions_run.hpp"
 #include "prefill/service/socket_arrivals.hpp"
 
 namespace longhaul::harness {
@@ -94,23 +95,33 @@ std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
   return answers;
 }
 
+/// For so long nothing may move on a link.
+Duration longest_outage(const Scenario& scenario) {
+  Duration longest{};
+  for (const Link& link : scenario.links)
+    for (const Outage& outage : link.weather.outages) longest = std::max(longest, outage.length);
+  return longest;
+}
+
 /// Stretches of this run on this rank.
 class Playing {
 public:
-  Playing(engine::Ranks& ranks, const PlannedStretches& planned, const PrefillSettings& settings)
-      : ranks_{ranks}, planned_{planned}, settings_{settings} {
+  Playing(engine::Ranks& ranks, const PlannedStretches& planned, const PrefillSettings& settings,
+          Duration offset)
+      : ranks_{ranks}, planned_{planned}, settings_{settings}, offset_{offset} {
     if (settings.compute.real) real_ = std::make_unique<RealStretches>(ranks, planned, settings);
   }
 
-  /// `filled`: with prefill; nullptr: without.
-  [[nodiscard]] engine::IterationResult play(const FilledStretch* filled, int number) {
+  /// `filled`: with prefill; nullptr: without. `live`: its plan, where a controller fills it.
+  [[nodiscard]] engine::IterationResult play(const FilledStretch* filled, int number,
+                                             const prefill::LivePlan* live) {
     const Plan& plan = filled != nullptr ? filled->filled.plan : planned_.training;
     const OpTimes& predicted = filled != nullptr ? filled->predicted.times : planned_.predicted;
     if (!real_) {
       engine::Engine engine{plan, ranks_, device_, settings_.engine};
       return play(engine, plan, predicted, number);
     }
-    real_->begin(filled);
+    real_->begin(filled, live);
     engine::Engine engine{plan, ranks_, real_->device(), real_->data_plane(), settings_.engine};
     engine::IterationResult result = play(engine, plan, predicted, number);
     real_->end(result.checks);
@@ -122,9 +133,18 @@ public:
 private:
   [[nodiscard]] engine::IterationResult play(engine::Engine& engine, const Plan& plan,
                                              const OpTimes& predicted, int number) {
-    const Duration longest = 2 * engine::longest_wait(plan, predicted, ranks_.self());
+    const LinkConditionsRun weather{plan, planned_.scenario, settings_.engine.emulation};
+    Duration longest = 2 * engine::longest_wait(plan, predicted, ranks_.self());
+    engine::PlayedWeather played;
+    if (weather.played() != nullptr) {
+      // Both stretches of a pair meet the same.
+      const Duration age = std::max(number, 0) * planned_.stretch_time();
+      longest += kAfterYou + longest_outage(planned_.scenario);
+      played = {weather.played(),
+                number < 0 ? kNever : begin_weather(ranks_, {TimePoint{}, offset_, {}}, age)};
+    }
     ranks_.watchdog().watch(&plan, longest);
-    engine::IterationResult result = engine.run(number);
+    engine::IterationResult result = engine.run(number, played);
     ranks_.watchdog().watch(nullptr, {});
     return result;
   }
@@ -132,6 +152,7 @@ private:
   engine::Ranks& ranks_;
   const PlannedStretches& planned_;
   const PrefillSettings& settings_;
+  Duration offset_;
   device::TimedDevice device_;
   std::unique_ptr<RealStretches> real_;
 };
@@ -145,7 +166,7 @@ public:
         planned_{planned},
         settings_{settings},
         offset_{offset},
-        playing_{ranks, planned, settings} {}
+        playing_{ranks, planned, settings, offset} {}
 
   struct Results {
     engine::IterationResult with, without;
@@ -160,7 +181,7 @@ public:
     FilledStretch filled = live ? live_->open() : planned_.fill(std::max(pair, 0), settings_);
     for (const bool now_with : {prefill_first, !prefill_first})
       (now_with ? results.with : results.without) =
-          playing_.play(now_with ? &filled : nullptr, pair);
+          playing_.play(now_with ? &filled : nullptr, pair, live ? &live_->plan() : nullptr);
     results.on = gather_results(ranks_, filled.filled.plan, offset_, results.with);
     results.off = gather_results(ranks_, planned_.training, offset_, results.without);
     results.wrong = gather_wrong(ranks_, results.with);
@@ -202,7 +223,8 @@ private:
       }
       socket_.emplace(*settings_.listen, models, pipelines);
     }
-    live_.emplace(planned_, settings_, socket_ ? &*socket_ : nullptr);
+    live_.emplace(planned_, settings_, socket_ ? &*socket_ : nullptr,
+                  real() != nullptr ? &real()->listener() : nullptr);
   }
 
   engine::Ranks& ranks_;
@@ -246,6 +268,7 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                      const PairListener& pair_done) {
   PrefillRun run;
   take_earlier(planned, settings, earlier, run);
+  engine::Checks mine;  // of the pairs of this part
   PairsOnRanks pairs{ranks, planned, settings, offset};
   for (int i = 0; i < settings.warmup + settings.pairs; ++i) {
     const int pair = i - settings.warmup;
@@ -253,6 +276,8 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
     const bool prefill_first = planned.prefill_first[to_size(i)];
     PairsOnRanks::Results results;
     const FilledStretch filled = pairs.play(pair, prefill_first, results);
+    mine += results.with.checks;
+    mine += results.without.checks;
     const PairChecks checks = checks_of(ranks, results);
     add(checks, run);
     if (pair >= 0 && keep) {
@@ -278,6 +303,14 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
   }
   run.predicted_answers =
       settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
+  for (const auto& [name, own] : {std::pair{"lost", mine.lost},
+                                  {"mixed up", mine.mixed_up},
+                                  {"corrupted", mine.corrupted},
+                                  {"out of order", mine.out_of_order},
+                                  {"unclaimed", mine.unclaimed},
+                                  {"tensors", mine.wrong_tensors}})
+    if (const std::int64_t all = ranks.world().sum(own); all > 0)
+      run.wrong_kinds += fmt::format("{}{} {}", run.wrong_kinds.empty() ? "" : ", ", name, all);
   return run;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -31,6 +32,7 @@ struct PrefillRun {
   std::vector<prefill::Decision> answers, predicted_answers;
   std::vector<prefill::Decision> cancelled;  ///< of a live run: their sender went before they began
   std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
+  std::string wrong_kinds;                           ///< of `wrong`, in words
   std::optional<RealStretches::Results> real;        ///< of real layers, on rank 0
 };
 

@@ -68,12 +68,18 @@ std::string why_not_sound(const PrefillRun& run) {
           which += fmt::format("keys and values of request {} came wrong; ", each.request);
     if (run.real)
       for (const std::string& wrong : run.real->training.wrong) which += wrong + "; ";
-    return fmt::format("{}{} messages or blocks were wrong", which, run.wrong);
+    return fmt::format("{}{} messages or blocks were wrong{}", which, run.wrong,
+                       run.wrong_kinds.empty() ? "" : " (" + run.wrong_kinds + ")");
   }
   if (run.real && run.real->served.wrong_prompts > 0)
     return fmt::format("{} of {} prompts are not those of one rank: {}",
                        run.real->served.wrong_prompts, run.real->served.prompts,
                        fmt::join(run.real->served.wrong, "; "));
+  if (run.real && run.real->served.prompts == 0 && !run.answers.empty())
+    return fmt::format(
+        "no prompt of {} was done: nothing of their layers was held against one rank (give "
+        "bubbles that hold them, a wider prefill.guard, or measured costs)",
+        run.answers.size());
   std::set<std::int64_t> answered;
   for (const auto* const all : {&run.answers, &run.cancelled})
     for (const prefill::Decision& each : *all)

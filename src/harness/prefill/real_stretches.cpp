@@ -90,10 +90,10 @@ private:
 
 void check_real_stretches(const PlannedStretches& planned, const PrefillSettings& settings) {
   if (!settings.compute.real) return;
-  if (settings.controller != PrefillController::planned)
+  if (settings.listen)
     fail(
-        "--compute real: with --controller live prompts are timed (their keys and values stay). "
-        "Write --controller planned.");
+        "--listen: clients say how long a prompt is and not what it says. Leave --compute real "
+        "out.");
   if (settings.stretch != 1)
     fail(
         "--stretch {}: real layers step their optimizer after each stretch, so that it is one "
@@ -112,7 +112,7 @@ RealStretches::RealStretches(engine::Ranks& ranks, const PlannedStretches& plann
       served_{planned, ranks.self()},
       work_{std::make_unique<Work>(*this)},
       payloads_{std::make_unique<Payloads>(*this)},
-      device_{*work_, ranks.host_ranks(), device::Pace::modelled} {
+      device_{*work_, ranks.host_ranks(), settings.pace} {
   session_.begin(training_, planned.scenario, settings.engine.fault);
   if (ranks.is_first()) check_.emplace(planned);
 }
@@ -121,14 +121,17 @@ RealStretches::~RealStretches() = default;
 
 engine::DataPlane& RealStretches::data_plane() { return *payloads_; }
 
-void RealStretches::begin(const FilledStretch* with) {
+void RealStretches::begin(const FilledStretch* with, const prefill::LivePlan* live) {
   training_of_.clear();
   plan_ = with != nullptr ? &with->filled.plan : &planned_.training;
   for (std::size_t i = 0; i < planned_.training.ops.size(); ++i) {
     const OpId own{static_cast<std::uint32_t>(i)};
     training_of_[with != nullptr ? with->filled.training[i] : own] = own;
   }
-  if (with != nullptr) served_.begin(*with);
+  if (with != nullptr && live != nullptr)
+    served_.begin_live(*live);
+  else if (with != nullptr)
+    served_.begin(*with);
   session_.begin_iteration(played_);
 }
 
@@ -137,7 +140,7 @@ void RealStretches::end(engine::Checks& checks) { session_.end_iteration(played_
 void RealStretches::check_prompts(const FilledStretch& with, const StretchOutcome* outcome) {
   const Duration patience = ranks_.watchdog().patience();
   ranks_.watchdog().set_patience(kReferencePatience);
-  const ServedNumbers numbers = served_.gather(ranks_);
+  const ServedNumbers numbers = served_.gather(ranks_, with);
   if (check_) check_->check(with, *outcome, numbers);
   ranks_.world().barrier();
   ranks_.watchdog().set_patience(patience);

@@ -23,8 +23,10 @@ public:
                 const PrefillSettings& settings);
   ~RealStretches();
 
-  /// The next stretch: with prefill (which lives until the next one), or without.
-  void begin(const FilledStretch* with);
+  /// The next stretch: with prefill, or without. `live`: its plan, where sources say what it is.
+  void begin(const FilledStretch* with, const prefill::LivePlan* live = nullptr);
+  /// Hears on this rank what sources draw.
+  [[nodiscard]] prefill::DrawListener& listener() { return served_; }
   [[nodiscard]] engine::Device& device() { return device_; }
   [[nodiscard]] engine::DataPlane& data_plane();
   /// It is over: steps the optimizer and compares gradients with one rank's. Adds wrong ones to

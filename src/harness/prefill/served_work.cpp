@@ -1,5 +1,6 @@
 #include "harness/prefill/served_work.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -116,17 +117,30 @@ ServedWork::ServedWork(const PlannedStretches& planned, Rank self)
   }
 }
 
-void ServedWork::begin(const FilledStretch& stretch) {
-  if (stretch_ != nullptr)
-    for (auto& [number, model] : models_)
-      for (const prefill::Decision& each : stretch_->decisions) model.layers->forget(each.request);
+void ServedWork::forget_stretch() {
+  for (auto& [number, model] : models_)
+    for (const Stage& each : stages_)
+      if (each.model == number) model.layers->forget(each.request);
   const std::lock_guard lock{mutex_};
-  stretch_ = &stretch;
   jobs_.clear();
+  stages_.clear();
+  slots_.clear();
+  stage_of_.clear();
   passes_.clear();
+  arrived_.clear();
   rows_in_.clear();
   rows_out_.clear();
   numbers_ = {};
+}
+
+void ServedWork::begin(const FilledStretch& stretch) {
+  forget_stretch();
+  live_ = nullptr;
+  for (const prefill::FilledStage& each : stretch.filled.stages) {
+    const prefill::Decision& own = stretch.decisions[each.placed.decision];
+    stages_.push_back({own.request, own.tokens, own.model, each.placed.stage, each.placed.context,
+                       each.placed.tokens});
+  }
   list_jobs(stretch);
 }
 
@@ -144,37 +158,53 @@ void ServedWork::list_jobs(const FilledStretch& stretch) {
     }
   }
   for (const prefill::FilledMessage& each : filled.messages) {
-    const prefill::PlacedStage& stage = filled.stages[each.stage].placed;
+    const Stage& stage = stages_[each.stage];
     Job job{each.is_slice ? Job::What::slice : Job::What::hop, {each.stage}};
     job.first = to_size(each.first) / 2;  // fp16
     job.count = to_size(each.first + each.bytes) / 2 - job.first;
     if (!each.is_slice) {
-      const auto& model = planned_.served[decision_of(stage).model].model;
+      const auto& model = planned_.served[stage.model].model;
       job.count = to_size(stage.tokens) * to_size(model.dimensions->hidden);
     }
     jobs_[each.send] = jobs_[each.recv] = job;
   }
-  for (const prefill::FilledToken& each : filled.tokens) jobs_[each.op] = {Job::What::token};
+}
+
+/// nullptr: nothing is computed, a first token, which is checked after the run.
+const ServedWork::Job* ServedWork::job_of(OpId op) const {
+  const std::lock_guard lock{mutex_};
+  const auto found = jobs_.find(op);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+/// What came for a stage from the one before it.
+std::vector<float> ServedWork::rows_for(std::size_t stage) const {
+  const std::lock_guard lock{mutex_};
+  if (live_ == nullptr) return rows_in_.at(stage);
+  for (const auto& [slot, at] : slots_) {
+    if (at != stage) continue;
+    const auto& [pipeline, number, of] = slot;
+    return arrived_.at(live_->slot(pipeline, number)[to_size(of)].arrived);
+  }
+  fail("a stage of a prompt has no slot");
 }
 
 nn::ServedPass ServedWork::begin_pass(const Job& job, Model& model) {
   std::vector<nn::PromptPart> parts;
   std::vector<std::int32_t> text;
   std::vector<float> rows;
-  const bool reads = placed(job.stages.front()).stage == 0;
+  const bool reads = stages_[job.stages.front()].stage == 0;
   for (const std::size_t at : job.stages) {
-    const prefill::PlacedStage& stage = placed(at);
-    const prefill::Decision& decision = decision_of(stage);
-    if (stage.context == 0) model.layers->begin(decision.request, to_size(decision.tokens));
-    parts.push_back({decision.request, to_size(stage.tokens)});
+    const Stage& stage = stages_[at];
+    if (stage.context == 0) model.layers->begin(stage.request, to_size(stage.prompt));
+    parts.push_back({stage.request, to_size(stage.tokens)});
     if (reads) {
-      const auto all = prompt_tokens(planned_.scenario.run.seed, decision.request, decision.tokens,
+      const auto all = prompt_tokens(planned_.scenario.run.seed, stage.request, stage.prompt,
                                      model.shape.vocabulary);
       const auto own = std::span{all}.subspan(to_size(stage.context), to_size(stage.tokens));
       text.insert(text.end(), own.begin(), own.end());
     } else {
-      const std::lock_guard lock{mutex_};
-      const std::vector<float>& own = rows_in_.at(at);
+      const std::vector<float> own = rows_for(at);
       rows.insert(rows.end(), own.begin(), own.end());
     }
   }
@@ -183,14 +213,15 @@ nn::ServedPass ServedWork::begin_pass(const Job& job, Model& model) {
 }
 
 void ServedWork::run(OpId op) {
-  const Job& job = jobs_.at(op);
-  if (job.what != Job::What::compute) return;  // a first token: it is checked after the run
-  const std::size_t number = decision_of(placed(job.stages.front())).model;
+  const Job* const found = job_of(op);
+  if (found == nullptr) return;
+  const Job& job = *found;
+  const std::size_t number = stages_[job.stages.front()].model;
   Model& model = models_.at(number);
   if (job.part == 0) passes_.insert_or_assign(job.stages.front(), begin_pass(job, model));
   nn::ServedPass& pass = passes_.at(job.stages.front());
   const int decoders =
-      prefill::layers_of_stage(planned_.served[number].model, placed(job.stages.front()).stage);
+      prefill::layers_of_stage(planned_.served[number].model, stages_[job.stages.front()].stage);
   const int first = std::max(1, model.range.first);
   for (int i = job.part * decoders / job.parts; i < (job.part + 1) * decoders / job.parts; ++i) {
     model.layers->compute(pass, first + i);
@@ -203,9 +234,9 @@ void ServedWork::run(OpId op) {
 
 void ServedWork::keep_keys(const Job& job, Model& model, int layer) {
   for (const std::size_t at : job.stages) {
-    const prefill::PlacedStage& stage = placed(at);
+    const Stage& stage = stages_[at];
     const std::vector<float> kept = model.layers->keys_and_values(
-        decision_of(stage).request, layer, to_size(stage.context), to_size(stage.tokens));
+        stage.request, layer, to_size(stage.context), to_size(stage.tokens));
     const std::lock_guard lock{mutex_};
     auto& all = numbers_.sent[at];
     all.insert(all.end(), kept.begin(), kept.end());
@@ -216,9 +247,9 @@ void ServedWork::end_pass(const Job& job, Model& model, const nn::ServedPass& pa
   const std::vector<float> rows = model.layers->rows_of(pass);
   auto from = rows.begin();
   for (std::size_t part = 0; part < job.stages.size(); ++part) {
-    const prefill::PlacedStage& stage = placed(job.stages[part]);
+    const Stage& stage = stages_[job.stages[part]];
     const auto past = from + static_cast<std::ptrdiff_t>(stage.tokens * model.shape.hidden);
-    const bool ends = stage.context + stage.tokens == decision_of(stage).tokens;
+    const bool ends = stage.context + stage.tokens == stage.prompt;
     std::vector<float> logits;
     if (is_last(stage) && ends) logits = model.layers->logits(pass, part);
     const std::lock_guard lock{mutex_};
@@ -229,28 +260,46 @@ void ServedWork::end_pass(const Job& job, Model& model, const nn::ServedPass& pa
 }
 
 engine::Payload ServedWork::make(OpId send) {
-  const Job& job = jobs_.at(send);
   const std::lock_guard lock{mutex_};
+  const auto found = jobs_.find(send);
+  if (found == jobs_.end()) {  // between stages of a live prompt
+    const prefill::LiveOp& op = live_->ops[index(send)];
+    return payload_with(rows_out_.at(stage_of_slot(op, op.stage - 1)));
+  }
+  const Job& job = found->second;
   if (job.what == Job::What::hop) return payload_with(rows_out_.at(job.stages.front() - 1));
   const std::vector<float>& all = numbers_.sent.at(job.stages.front());
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(job.first);
   return payload_with(std::vector<float>(first, first + static_cast<std::ptrdiff_t>(job.count)));
 }
 
+/// The most that may come, of a live stretch.
 engine::Payload ServedWork::room(OpId recv) const {
-  return payload_with(std::vector<float>(jobs_.at(recv).count));
+  if (const Job* const job = job_of(recv)) return payload_with(std::vector<float>(job->count));
+  const prefill::LiveOp& op = live_->ops[index(recv)];
+  if (op.kind == prefill::LiveOp::Kind::slice_arrived)
+    return payload_with(std::vector<float>(to_size(live_->plan.op(recv).size.count()) / 2 + 1));
+  const std::size_t model = live_->pipelines[to_size(op.pipeline)].model;
+  return payload_with(std::vector<float>(to_size(longest_) *
+                                         to_size(planned_.served[model].model.dimensions->hidden)));
 }
 
 engine::Payloads::Verdict ServedWork::check(OpId recv, std::span<const std::byte> bytes) const {
-  return bytes.size() == jobs_.at(recv).count * sizeof(float)
-             ? engine::Payloads::Verdict::right
-             : engine::Payloads::Verdict::corrupted;
+  const Job* const job = job_of(recv);
+  const bool is_right = job == nullptr ? bytes.size() % sizeof(float) == 0
+                                       : bytes.size() == job->count * sizeof(float);
+  return is_right ? engine::Payloads::Verdict::right : engine::Payloads::Verdict::corrupted;
 }
 
 void ServedWork::deliver(OpId recv, const engine::Payload& payload) {
-  const Job& job = jobs_.at(recv);
   const std::vector<float> numbers = numbers_of(payload);
   const std::lock_guard lock{mutex_};
+  const auto found = jobs_.find(recv);
+  if (found == jobs_.end()) {
+    arrived_[recv] = numbers;
+    return;
+  }
+  const Job& job = found->second;
   if (job.what == Job::What::hop) {
     rows_in_[job.stages.front()] = numbers;
     return;
@@ -269,7 +318,8 @@ void ServedWork::corrupt(const engine::Payload& payload) {
   std::memcpy(last, &number, sizeof number);
 }
 
-ServedNumbers ServedWork::gather(const engine::Ranks& ranks) const {
+ServedNumbers ServedWork::gather(const engine::Ranks& ranks, const FilledStretch& stretch) {
+  if (live_ != nullptr) sort_arrived(stretch);
   std::vector<RowOfNumbers> rows;
   std::vector<float> mine;
   const std::lock_guard lock{mutex_};

@@ -6,7 +6,11 @@
 
 namespace longhaul::prefill {
 
-ExpectedTraining::ExpectedTraining(const TrainingGraph& graph) : graph_{graph} {
+ExpectedTraining::ExpectedTraining(const TrainingGraph& graph, const Expectation& by)
+    : graph_{graph}, by_{by}, place_(graph.nodes().size()) {
+  for (std::int32_t rank = 0; rank < graph.gpus(); ++rank)
+    for (std::size_t block = 0; block < graph.blocks(rank).size(); ++block)
+      place_[graph.blocks(rank)[block]] = block;
   const auto nodes = graph.nodes();
   const auto map = [&](OpId op, std::uint32_t node) {
     if (index(op) >= node_of_.size()) node_of_.resize(index(op) + 1);
@@ -50,17 +54,43 @@ void ExpectedTraining::expect_upto(std::size_t last, Duration now) {
   known_at_ = now;
   for (std::size_t& i = known_; i <= last && i < nodes.size(); ++i) {
     Times& own = expected_[i];
-    own.start = Duration{};
-    for (const TrainingGraph::Edge& edge : graph_.before(i)) {
-      const Times& from = expected_[edge.from];
-      own.start = std::max(own.start, edge.moment == TrainingGraph::Moment::start ? from.start
-                                      : edge.moment == TrainingGraph::Moment::end ? from.end
-                                                                                  : from.hold_end);
-    }
+    own.start = expected_start(i);
     own.hold_end = hold_end_[i] != kOpen ? hold_end_[i] : std::max(now, own.start + nodes[i].hold);
     own.end = end_[i] != kOpen ? end_[i] : std::max(now, own.hold_end + nodes[i].latency);
     if (i == first_open_ && end_[i] != kOpen) ++first_open_;
   }
+}
+
+Duration ExpectedTraining::expected_start(std::size_t node) const {
+  const TrainingGraph::Node& own = graph_.nodes()[node];
+  if (by_.signals == Signals::plan) return own.planned;
+  if (by_.signals == Signals::signals && own.rank >= 0) {
+    const std::size_t block = place_[node];
+    if (block == 0) return own.planned;
+    return expected_[graph_.blocks(own.rank)[block - 1]].hold_end + gap_before(own.rank, block);
+  }
+  Duration start{};
+  for (const TrainingGraph::Edge& edge : graph_.before(node)) {
+    const Times& from = expected_[edge.from];
+    start = std::max(start, edge.moment == TrainingGraph::Moment::start ? from.start
+                            : edge.moment == TrainingGraph::Moment::end ? from.end
+                                                                        : from.hold_end);
+  }
+  return start;
+}
+
+/// How long the GPU was idle before the same block an iteration ago, where that is known.
+Duration ExpectedTraining::gap_before(std::int32_t rank, std::size_t block) const {
+  const auto& blocks = graph_.blocks(rank);
+  const auto nodes = graph_.nodes();
+  const std::size_t each = blocks.size() / to_size(by_.iterations);
+  if (block > each && hold_end_[blocks[block - each]] != kOpen) {
+    const std::uint32_t before = blocks[block - each];
+    return std::max(Duration{},
+                    hold_end_[before] - nodes[before].hold - hold_end_[blocks[block - each - 1]]);
+  }
+  const TrainingGraph::Node& last = nodes[blocks[block - 1]];
+  return std::max(Duration{}, nodes[blocks[block]].planned - last.planned - last.hold);
 }
 
 Duration ExpectedTraining::opens(std::int32_t rank, std::size_t block, Duration now) {

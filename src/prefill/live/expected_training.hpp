@@ -5,18 +5,28 @@
 #include <vector>
 
 #include "prefill/bubbles/bubbles.hpp"
+#include "prefill/play/play.hpp"
 #include "prefill/play/training_graph.hpp"
 
 namespace longhaul::prefill {
+
+/// What one goes by who expects training, and how many iterations a stretch has.
+struct Expectation {
+  Signals signals = Signals::both;
+  int iterations = 1;
+};
 
 /// A stretch of training as one expects it who hears of ends: what has ended, ended then; what has
 /// not takes the plan's time from when all that it waits for is over, and ends no earlier than now.
 /// Times count from the stretch's begin. A block that something else holds up is expected too early
 /// until it ends: who gives way to it gives way too soon, never too late.
+/// That is Signals::both. `plan`: what has not ended takes the plan's times from the stretch's
+/// begin, whatever has ended before. `signals`: a bubble is as long as it was an iteration before;
+/// in the first one of a stretch, as the plan says.
 class ExpectedTraining {
 public:
   /// `graph` lives as long.
-  explicit ExpectedTraining(const TrainingGraph& graph);
+  explicit ExpectedTraining(const TrainingGraph& graph, const Expectation& by = {});
   /// Nothing has ended yet.
   void begin();
   /// An op of the plan of training has ended.
@@ -44,8 +54,12 @@ private:
     Duration start{}, hold_end{}, end{};
   };
   void expect_upto(std::size_t last, Duration now);
+  [[nodiscard]] Duration expected_start(std::size_t node) const;
+  [[nodiscard]] Duration gap_before(std::int32_t rank, std::size_t block) const;
 
   const TrainingGraph& graph_;
+  Expectation by_;
+  std::vector<std::size_t> place_;        ///< by node: of a block, among those of its GPU
   std::vector<std::uint32_t> node_of_;    ///< by op of training
   std::vector<Duration> hold_end_, end_;  ///< by node, as heard; kOpen: not yet
   std::vector<Times> expected_;

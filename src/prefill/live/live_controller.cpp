@@ -4,9 +4,13 @@
 #include <tuple>
 
 #include "base/index.hpp"
+#include "prefill/live/live_kv.hpp"
 
 namespace longhaul::prefill {
 namespace {
+
+/// How soon to look again for a place at a decode rank.
+constexpr Duration kAgain = std::chrono::milliseconds{1};
 
 class ControllerSource final : public plan::OpSource {
 public:
@@ -29,7 +33,7 @@ LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
       served_{served},
       arrivals_{arrivals},
       options_{std::move(options)},
-      expected_{graph},
+      expected_{graph, options_.expects},
       planned_{stretch, {false, 1, true}, least_stage_time(served)} {
   if (options_.backlog)
     queue_.emplace(file, *options_.backlog, [this](Waiting& waiting) { return admit(waiting); });
@@ -48,6 +52,7 @@ void LiveController::begin_stretch() {
   outbox_.clear();
   answers_ = 0;
   placed_.assign(live_.pipelines.size(), 0);
+  slices_.assign(live_.kv.size(), 0);
   drained_.assign(live_.pipelines.size(), false);
   filled_.assign(live_.lanes.size(), 0);
   arrived_.insert(arrived_.begin(), pending_.begin(), pending_.end());
@@ -83,6 +88,7 @@ void LiveController::heed(const plan::PastEvents& past) {
     if (op.kind == LiveOp::Kind::training)
       expected_.heed(OpId{static_cast<std::uint32_t>(op.number)}, end.end);
     if (op.kind == LiveOp::Kind::stage) stage_ended(op, LiveAnswer::of(end.words), end.end);
+    if (op.kind == LiveOp::Kind::token) token_ended(LiveAnswer::of(end.words), end.end);
   }
 }
 
@@ -139,11 +145,16 @@ void LiveController::place_arrived(Duration now) {
   if (arrived_.empty()) return;
   FreeTime free = free_time(now);
   for (Waiting& waiting : std::exchange(arrived_, {})) {
+    if (!some_decode_slot(waiting.model)) {
+      refuse(waiting, RefusalReason::decode);
+      continue;
+    }
     const auto choice = choose(free, waiting, now);
     const auto& slo = model(waiting.model).slo_ttft;
     const Duration since = waiting.request.arrival - clock_;
     const Duration soonest = choice ? choice->start : expected_.end(now);
-    if (slo && soonest + pass_span(model(waiting.model), waiting.whole) - since > *slo) {
+    const Duration takes = pass_span(model(waiting.model), waiting.whole) + after_stages(waiting);
+    if (slo && soonest + takes - since > *slo) {
       refuse(waiting, RefusalReason::slo);
     } else if (!choice) {
       pending_.push_back(std::move(waiting));
@@ -159,6 +170,10 @@ void LiveController::place_in_order(Duration now) {
   std::optional<FreeTime> free;
   while (const Waiting* const front = queue_->front()) {
     if (!free) free.emplace(free_time(now));
+    if (!some_decode_slot(front->model)) {
+      look_ = std::min(look_, now + kAgain);
+      return;
+    }
     const auto choice = choose(*free, *front, now);
     if (!choice) return;
     if (choice->start - options_.lead > now) {
@@ -198,10 +213,14 @@ void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Durati
   Duration start = std::max(now, expected_.opens(rank, block, now));
   start += left_over(pipeline, block, now);
   Duration room = expected_.closes(rank, block, now) - own.guard - start;
-  while (room > Duration{} && placed_[pipeline] < live_.slots) {
+  while (room > Duration{} && placed_[pipeline] < live_.slots && has_decode_slot(pipeline)) {
     queue_->refill(clock_ + now, refused_);
     const auto waiting = queue_->take_for(room);
     if (!waiting) return;
+    if (!has_room(pipeline, waiting->request.tokens)) {
+      queue_->put_back(*waiting);
+      return;
+    }
     place(*waiting, pipeline, start, now);
     start += waiting->whole;
     room -= waiting->whole;
@@ -251,7 +270,9 @@ std::optional<LiveController::Choice> LiveController::choose(FreeTime& free, con
   std::optional<Choice> best;
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
     const LivePipeline& each = live_.pipelines[p];
-    if (each.model != waiting.model || placed_[p] == live_.slots || drained_[p]) continue;
+    if (each.model != waiting.model || drained_[p] || !has_decode_slot(p) ||
+        !has_room(p, waiting.request.tokens))
+      continue;
     const auto start = earliest_pass(free, own, each.pipeline, waiting.whole, now,
                                      best ? best->start : free.period());
     if (!start) continue;
@@ -289,11 +310,13 @@ void LiveController::place(const Waiting& waiting, std::size_t pipeline, Duratio
     const Duration from = start + stage_offset(own, waiting.whole, stage);
     while (block < expected_.blocks(rank) && expected_.closes(rank, block, now) <= from) ++block;
     entry.closes.push_back(block);
+    if (sends(own))
+      slices_[at(rank)] += std::ssize(kv_slices(own, waiting.request.tokens, stage, live_.sending));
   }
   ++placed_[pipeline];
   entry_of_[entry.answer.request] = entries_.size();
   outbox_.push_back(entry.answer);
-  tell_of(entry, NewsKind::placed, entry.end);
+  tell_of(entry, NewsKind::placed, entry.end + after_stages(waiting));
   entries_.push_back(std::move(entry));
 }
 

@@ -22,6 +22,7 @@ struct LiveControllerOptions {
   /// So long before a bubble opens it is filled from a backlog: more hides a late controller, less
   /// knows more.
   Duration lead{20'000'000};
+  Expectation expects{};              ///< what it goes by
   std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };
 
@@ -42,6 +43,9 @@ struct LivePlaced {
 ///    this stretch has no room is tried again as the next one begins.
 ///  - A backlog: `best_fit` on one GPU fills each bubble, as it is about to open, with the waiting
 ///    prompts that fill it most; else in strict order, each as its start is so near.
+/// Keys and values of a prompt count as they will be sent where nothing else holds the interfaces;
+/// a prompt holds a place at its decode rank until its first token. An open loop's request that
+/// finds none is refused (`decode`), one of a backlog waits.
 /// Stretches follow each other: begin_stretch(), a source() that is played, end_stretch().
 class LiveController {
 public:
@@ -75,6 +79,7 @@ private:
     Duration end{};
     std::vector<std::size_t> closes;  ///< by stage: the block that closes its bubble
     std::vector<bool> ended;          ///< by stage
+    bool is_done = false;             ///< its first token is there
     bool is_withdrawn = false;
     bool comes_back = false;  ///< withdrawn, and waits again
   };
@@ -85,6 +90,7 @@ private:
 
   void heed(const plan::PastEvents& past);
   void stage_ended(const LiveOp& op, const LiveAnswer& answer, Duration end);
+  void token_ended(const LiveAnswer& answer, Duration end);
   void heed_drains(Duration now);
   void decide(Duration now);
   void let_in(Duration now);
@@ -100,6 +106,14 @@ private:
   void fill_bubble(std::size_t pipeline, std::size_t block, Duration now);
   [[nodiscard]] Duration left_over(std::size_t pipeline, std::size_t block, Duration now);
   [[nodiscard]] FreeTime free_time(Duration now);
+  /// Of what a stretch has for prompts on a pipeline: some is left for this one.
+  [[nodiscard]] bool has_room(std::size_t pipeline, std::int64_t tokens) const;
+  /// Is a place left at the pipeline's decode rank?
+  [[nodiscard]] bool has_decode_slot(std::size_t pipeline) const;
+  [[nodiscard]] bool some_decode_slot(std::size_t model) const;
+  /// From the last stage's end until the first token.
+  [[nodiscard]] Duration after_stages(const Waiting& waiting) const;
+  [[nodiscard]] bool sends(const ServedModel& model) const;
   [[nodiscard]] std::optional<Choice> choose(FreeTime& free, const Waiting& waiting, Duration now);
   void take(FreeTime& free, const Waiting& waiting, const Choice& choice);
   void place(const Waiting& waiting, std::size_t pipeline, Duration start, Duration now);
@@ -122,6 +136,7 @@ private:
   std::vector<Waiting> arrived_;                  ///< that no one has looked at
   std::vector<Waiting> pending_;                  ///< for which the stretch had no room
   std::vector<int> placed_;                       ///< by pipeline
+  std::vector<std::int64_t> slices_;              ///< by rank: of prompts that were placed
   std::vector<bool> drained_;                     ///< by pipeline
   std::vector<std::size_t> filled_;               ///< by rank: bubbles up to this block's
   std::deque<LiveAnswer> outbox_;

@@ -3,6 +3,7 @@
 
 #include "base/index.hpp"
 #include "prefill/live/live_controller.hpp"
+#include "prefill/live/live_kv.hpp"
 
 namespace longhaul::prefill {
 
@@ -12,7 +13,62 @@ void LiveController::stage_ended(const LiveOp& op, const LiveAnswer& answer, Dur
   if (op.part + 1 != live_.slot(op.pipeline, op.number)[at(op.stage)].parts) return;
   Entry& entry = entries_[found->second];
   entry.ended[at(op.stage)] = true;
-  if (to_size(op.stage) + 1 == entry.ended.size()) tell_of(entry, NewsKind::done, end);
+  if (to_size(op.stage) + 1 < entry.ended.size()) return;
+  if (sends(model(live_.pipelines[at(op.pipeline)].model))) return;
+  entry.is_done = true;
+  tell_of(entry, NewsKind::done, end);
+}
+
+void LiveController::token_ended(const LiveAnswer& answer, Duration end) {
+  const auto found = entry_of_.find(answer.request);
+  if (found == entry_of_.end()) return;
+  entries_[found->second].is_done = true;
+  tell_of(entries_[found->second], NewsKind::done, end);
+}
+
+bool LiveController::sends(const ServedModel& model) const {
+  return !live_.decodes.empty() && sends_kv(model);
+}
+
+bool LiveController::has_room(std::size_t pipeline, std::int64_t tokens) const {
+  if (placed_[pipeline] == live_.slots) return false;
+  const LivePipeline& own = live_.pipelines[pipeline];
+  const ServedModel& by = model(own.model);
+  if (!sends(by)) return true;
+  for (int stage = 0; stage < by.stages; ++stage) {
+    const std::size_t rank = at(own.pipeline.ranks[to_size(stage)]);
+    const auto slices = std::ssize(kv_slices(by, tokens, stage, live_.sending));
+    if (slices_[rank] + slices > std::ssize(live_.kv[rank].sends)) return false;
+  }
+  return true;
+}
+
+bool LiveController::has_decode_slot(std::size_t pipeline) const {
+  const LivePipeline& own = live_.pipelines[pipeline];
+  if (!sends(model(own.model))) return true;
+  const auto decode_of = [&](std::size_t which) {
+    return live_.kv[at(live_.pipelines[which].pipeline.ranks.back())].decode;
+  };
+  const Rank decode = decode_of(pipeline);
+  const auto held = std::ranges::count_if(entries_, [&](const Entry& entry) {
+    const std::size_t which = at(entry.answer.pipeline);
+    return !entry.is_done && !entry.is_withdrawn && sends(model(live_.pipelines[which].model)) &&
+           decode_of(which) == decode;
+  });
+  return held < std::ranges::find(live_.decodes, decode, &LiveDecode::rank)->slots;
+}
+
+bool LiveController::some_decode_slot(std::size_t model) const {
+  for (std::size_t p = 0; p < live_.pipelines.size(); ++p)
+    if (live_.pipelines[p].model == model && has_decode_slot(p)) return true;
+  return false;
+}
+
+Duration LiveController::after_stages(const Waiting& waiting) const {
+  const ServedModel& own = model(waiting.model);
+  if (!sends(own)) return {};
+  return kv_tail(own, waiting.request.tokens, waiting.whole, live_.sending) +
+         own.decode->first_token;
 }
 
 /// Drained pipelines begin nothing: what they have not begun waits for the next stretch.
@@ -96,7 +152,7 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
       continue;
     }
     const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];
-    if (!entry.ended.back()) {
+    if (!entry.is_done) {
       const auto end = ended.find(entry.answer.request);
       tell_of(entry, end == ended.end() ? NewsKind::failed : NewsKind::done,
               end == ended.end() ? wall : end->second);
@@ -109,6 +165,10 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
     each.decision.end = entry.end;
     each.decision.compute = entry.waiting.whole;
     each.decision.hops = (model(own.model).stages - 1) * model(own.model).hop;
+    if (sends(model(own.model))) {
+      each.decision.first_token = model(own.model).decode->first_token;
+      each.decision.kv = after_stages(entry.waiting) - each.decision.first_token;
+    }
     each.pipeline = entry.answer.pipeline;
     each.answer = entry.number;
   }

@@ -20,7 +20,7 @@ LiveRank::LiveRank(const LivePlan& live, const TrainingGraph& graph,
       rank_{rank},
       manners_{manners},
       log_{log},
-      expected_{graph},
+      expected_{graph, manners.expects},
       used_(live.pipelines.size()) {}
 
 plan::Decision LiveRank::next(const plan::PastEvents& past) {
@@ -44,6 +44,9 @@ void LiveRank::heed(const plan::OpEnd& end, Duration now) {
       return;
     }
     case LiveOp::Kind::arrived: return void(arrived_.insert({op.pipeline, op.number, op.stage}));
+    case LiveOp::Kind::slice:
+    case LiveOp::Kind::slice_arrived:
+    case LiveOp::Kind::token:
     case LiveOp::Kind::other: return;
   }
 }
@@ -103,7 +106,7 @@ std::optional<plan::Decision> LiveRank::go_on() {
     running_.reset();
     return std::nullopt;
   }
-  if (manners_.gives_way && expected_.is_ready(rank_)) {
+  if (manners_.overrun == Overrun::kill && manners_.gives_way && expected_.is_ready(rank_)) {
     running_.reset();
     ++log_.tally.killed;
     return std::nullopt;
@@ -148,7 +151,7 @@ plan::Decision LiveRank::begin(std::size_t which) {
                                    manners_.takes(model, answer.request, whole), given.stage)
                              : given.estimate;
   const SlotStage& stage = live_.slot(answer.pipeline, slot)[to_size(given.stage)];
-  running_ = Running{answer, stage, takes, 0};
+  running_ = Running{answer, stage, takes, 0, given.stage, slot};
   return draw_part();
 }
 
@@ -158,6 +161,15 @@ plan::Decision LiveRank::draw_part() {
   running.left -= takes;
   const OpId op{static_cast<std::uint32_t>(index(running.stage.first)) +
                 static_cast<std::uint32_t>(running.part++)};
+  if (log_.listener != nullptr)
+    log_.listener->drawn(DrawnPart{.op = op,
+                                   .request = running.answer.request,
+                                   .tokens = running.answer.tokens,
+                                   .pipeline = running.answer.pipeline,
+                                   .slot = running.slot,
+                                   .stage = running.number,
+                                   .part = running.part - 1,
+                                   .parts = running.stage.parts});
   return plan::Draw{op, takes, running.answer.words()};
 }
 

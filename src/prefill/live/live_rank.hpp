@@ -20,6 +20,20 @@ struct BegunSlot {
   std::int32_t request = 0, tokens = 0;
 };
 
+/// A slice of a prompt's keys and values that a GPU has sent.
+struct SentSlice {
+  std::uint32_t op = 0;  ///< send
+  std::int32_t request = 0, stage = 0;
+  std::int32_t number = 0, slices = 0;  ///< of the stage
+  std::int64_t first = 0, bytes = 0;    ///< of the stage's
+};
+
+/// A first token that a decode rank has computed, or was to.
+struct DrawnToken {
+  std::uint32_t op = 0;
+  std::int32_t request = 0;
+};
+
 /// What GPUs counted in a stretch.
 struct LiveTally {
   std::int64_t declined = 0;  ///< stages that were ready in a bubble and did not fit any more
@@ -36,16 +50,39 @@ struct LiveTally {
   }
 };
 
-/// What a GPU did in a stretch.
+/// A part of a stage that a GPU is to compute.
+struct DrawnPart {
+  OpId op{};
+  std::int32_t request = 0, tokens = 0;
+  std::int32_t pipeline = 0, slot = 0;  ///< as in LivePlan
+  int stage = 0, part = 0, parts = 1;
+};
+
+/// Hears on a rank what its sources have drawn, before that begins.
+class DrawListener {
+public:
+  DrawListener() = default;
+  DrawListener(const DrawListener&) = delete;
+  DrawListener& operator=(const DrawListener&) = delete;
+  virtual ~DrawListener() = default;
+  virtual void drawn(const DrawnPart& part) = 0;
+  virtual void drawn(const SentSlice& slice) = 0;
+};
+
+/// What a rank did in a stretch.
 struct LiveRankLog {
-  std::vector<BegunSlot> begun;  ///< as the GPU of a first stage
+  std::vector<BegunSlot> begun;    ///< as the GPU of a first stage
+  std::vector<SentSlice> sent;     ///< in order
+  std::vector<DrawnToken> tokens;  ///< as a decode rank, in order
   LiveTally tally;
+  DrawListener* listener = nullptr;
 };
 
 /// The rules by which GPUs start prompts.
 struct LiveManners {
   bool gives_way = true;  ///< false: a control, which starts what it has as soon as it can
   Overrun overrun = Overrun::finish;
+  Expectation expects{};  ///< what they go by
   /// What a request of a model really takes, all stages together, which is estimated to take
   /// `whole`. Asked as a stage of it starts; empty: what is estimated.
   std::function<Duration(std::size_t model, std::int32_t request, Duration whole)> takes{};
@@ -77,6 +114,8 @@ private:
     SlotStage stage;
     Duration left{};  ///< of its real time, after the parts that were drawn
     int part = 0;     ///< the next
+    int number = 0;   ///< of the stage
+    std::int32_t slot = 0;
   };
 
   void heed(const plan::OpEnd& end, Duration now);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "prefill/live/live_controller.hpp"
+#include "prefill/live/live_kv.hpp"
 #include "prefill/live/live_rank.hpp"
 #include "prefill/lowering/filled_plan.hpp"
 
@@ -15,7 +16,9 @@ namespace longhaul::prefill {
 struct LiveOptions {
   LiveControllerOptions controller;
   LiveManners manners;
-  int slots = 0;  ///< prompts that a GPU may begin in a stretch; 0: slots_of()
+  int slots = 0;                     ///< prompts that a GPU may begin in a stretch; 0: slots_of()
+  std::optional<KvSending> kv{};     ///< nullopt: keys and values stay
+  DrawListener* listener = nullptr;  ///< of the ranks of this process
 };
 
 /// Stretches that a controller fills while they are played: the plan, its sources, and what carries
@@ -42,15 +45,28 @@ public:
   [[nodiscard]] const LiveController& controller() const { return controller_; }
   void begin();
   /// Slots that GPUs of this process have begun in the stretch.
-  [[nodiscard]] std::vector<BegunSlot> begun() const;
+  [[nodiscard]] std::vector<BegunSlot> begun() const { return all_of(&LiveRankLog::begun); }
+  /// What they have sent, and first tokens, likewise.
+  [[nodiscard]] std::vector<SentSlice> sent() const { return all_of(&LiveRankLog::sent); }
+  [[nodiscard]] std::vector<DrawnToken> tokens() const { return all_of(&LiveRankLog::tokens); }
   [[nodiscard]] LiveTally tally() const;  ///< of the GPUs of this process, in the stretch
 
 private:
+  template <typename What>
+  [[nodiscard]] std::vector<What> all_of(std::vector<What> LiveRankLog::*what) const {
+    std::vector<What> all;
+    for (const LiveRankLog& log : logs_)
+      all.insert(all.end(), (log.*what).begin(), (log.*what).end());
+    return all;
+  }
+  void add_kv_sources(const std::vector<Served>& served);
+
   LivePlan live_;
   TrainingGraph graph_;
   LiveOptions options_;
   LiveController controller_;
   std::vector<LiveRankLog> logs_;  ///< by rank
+  std::vector<std::unique_ptr<LiveDecoder>> decoders_;
 };
 
 /// The plan of a stretch with the requests that its slots got, its stages with the prompts that
@@ -63,6 +79,8 @@ struct LiveFilled {
 };
 [[nodiscard]] LiveFilled fill_slots(const LivePlan& live, const std::vector<Served>& served,
                                     const std::vector<BegunSlot>& begun,
-                                    const std::vector<LivePlaced>& placed);
+                                    const std::vector<LivePlaced>& placed,
+                                    const std::vector<SentSlice>& sent = {},
+                                    const std::vector<DrawnToken>& tokens = {});
 
 }  // namespace longhaul::prefill

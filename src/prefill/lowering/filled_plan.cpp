@@ -110,23 +110,12 @@ private:
     return options_.kv && model_of(i).decode && model_of(i).dimensions;
   }
 
-  [[nodiscard]] Rank decode_rank_of(Rank gpu) const {
-    const DatacenterId own = training_.ranks[index(gpu)].datacenter;
-    for (std::size_t rank = 0; rank < training_.ranks.size(); ++rank)
-      if (training_.ranks[rank].role == RankRole::decode && training_.ranks[rank].datacenter == own)
-        return Rank{static_cast<std::int32_t>(rank)};
-    fail(
-        "rank {} serves and its datacenter has no decode rank (keys and values stay in their "
-        "datacenter). Add [[service]] with role = \"decode\" there.",
-        index(gpu));
-  }
-
   void add_interfaces() {
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       if (!sends_kv(i)) continue;
       const Rank rank = stages_[i].rank;
       if (!interfaces_.contains(rank)) interfaces_.emplace(rank, additions_.interface_of(rank));
-      decode_.try_emplace(decode_rank_of(rank));
+      decode_.try_emplace(additions_.decode_rank_of(rank));
     }
     int slots = 1;
     for (const Served& each : served_)
@@ -228,7 +217,7 @@ private:
       Op op = op_of(stage);
       op.size = slice.bytes;
       const auto [send, recv] = additions_.append_message(
-          "kv", stage.rank, decode_rank_of(stage.rank), op,
+          "kv", stage.rank, additions_.decode_rank_of(stage.rank), op,
           {.latency = link.latency, .transfer = slice.takes, .holds = interfaces_.at(stage.rank)});
       additions_.after(send, parts_[when][to_size(slice.part)]);
       if (all.last) additions_.after(send, *all.last);
@@ -243,7 +232,7 @@ private:
   void add_token(std::size_t i) {
     const PlacedStage& stage = stages_[i];
     if (!sends_kv(i) || stage.stage + 1 < model_of(i).stages || !is_last_pass(i)) return;
-    const Rank rank = decode_rank_of(stage.rank);
+    const Rank rank = additions_.decode_rank_of(stage.rank);
     Op op = op_of(stage);
     op.kind = OpKind::compute;
     op.resources = decode_.at(rank);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 
 namespace longhaul::prefill {
@@ -50,6 +51,17 @@ ResourceSetId PlanAdditions::interface_of(Rank rank) {
   }
   return add_resource(fmt::format("internal-out of rank {}", index(rank)),
                       ResourceKind::internal_out);
+}
+
+Rank PlanAdditions::decode_rank_of(Rank gpu) const {
+  const DatacenterId own = training_.ranks[index(gpu)].datacenter;
+  for (std::size_t rank = 0; rank < training_.ranks.size(); ++rank)
+    if (training_.ranks[rank].role == RankRole::decode && training_.ranks[rank].datacenter == own)
+      return Rank{static_cast<std::int32_t>(rank)};
+  fail(
+      "rank {} serves and its datacenter has no decode rank (keys and values stay in their "
+      "datacenter). Add [[service]] with role = \"decode\" there.",
+      index(gpu));
 }
 
 ResourceSetId PlanAdditions::device_of(Rank rank) const {

@@ -24,6 +24,8 @@ public:
   /// The interface inside its datacenter of the node that the rank lies on, alone: training's
   /// messages hold it, too. Where they hold none the rank gets one of its own. Before any op.
   [[nodiscard]] ResourceSetId interface_of(Rank rank);
+  /// The decode rank of the datacenter in which that rank lies. Throws Error where it has none.
+  [[nodiscard]] Rank decode_rank_of(Rank gpu) const;
   /// Of messages that hold no link.
   [[nodiscard]] ResourceSetId no_resources() const { return nothing_; }
   /// What the blocks of a rank hold. Precondition: it has blocks.

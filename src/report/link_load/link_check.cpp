@@ -131,6 +131,10 @@ TraceNetwork* LinkCheck::network_of(IterationKey key) {
 
 void LinkCheck::add_send(const TimelineRow& row) {
   if (row.size_bytes <= 0 || !has_run(row)) return;
+  if (row.request >= 0 && row.peer < network_->scenario().training_ranks()) {
+    ++left_out("activations between stages of prompts, which hold no link");
+    return;
+  }
   if (row.rank != from_ || row.peer != to_) {
     const int ranks = network_->scenario().ranks();
     if (row.peer < 0 || row.rank >= ranks || row.peer >= ranks)

@@ -15,18 +15,49 @@ namespace {
 /// The stretches of --check, of a backlog of 4 that a live controller places, as simulated.
 class PredictedLive : public ::testing::Test {
 protected:
-  PredictedLive() {
+  explicit PredictedLive(const std::string& kv = {}) {
     settings_.pairs = 3;
     settings_.controller = PrefillController::live;
     settings_.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 3};
-    planned_ = plan_stretches(scenario::parse_scenario(tiny_input().at("scenario"), "tiny"),
-                              "gpipe", tiny_input().at("requests"), "requests", settings_);
+    planned_ = plan_stretches(scenario::parse_scenario(tiny_input(kv).at("scenario"), "tiny"),
+                              kv.empty() ? "gpipe" : "1f1b", tiny_input(kv).at("requests"),
+                              "requests", settings_);
     predicted_ = predict_live(planned_, settings_);
   }
   PrefillSettings settings_;
   PlannedStretches planned_;
   LivePrediction predicted_;
 };
+
+/// The same, with keys and values that go to a decode rank.
+class PredictedLiveKv : public PredictedLive {
+protected:
+  PredictedLiveKv() : PredictedLive{"layerwise"} {}
+};
+
+TEST_F(PredictedLiveKv, CountsSlicesAndFirstTokens) {
+  PrefillRun run;
+  run.answers = run.predicted_answers = predicted_.answers;
+  for (const FilledStretch& each : predicted_.stretches) {
+    const StretchOutcome with = outcome_of_filled(planned_, each, each.predicted);
+    EXPECT_EQ(each.filled.tokens.size(), with.requests.size()) << "each prompt has its token";
+    for (const PlayedRequest& request : with.requests) {
+      EXPECT_TRUE(request.is_done);
+      EXPECT_EQ(request.first_token, 2ms);
+      EXPECT_GT(request.kv, Duration{});
+      EXPECT_EQ(request.sum_of_parts(), request.ttft);
+    }
+    run.pairs.push_back(
+        {true, with, outcome_of_training(planned_.training, planned_.predicted), with});
+  }
+  EXPECT_EQ(why_not_sound(run), "");
+  const auto record =
+      prefill_record(planned_, run, PrefillOptions{}, settings_, nlohmann::json{})["schedules"][0];
+  EXPECT_GT(record["requests"]["done"], 20);
+  EXPECT_GT(record["kv"]["slices"], 100);
+  EXPECT_EQ(record["kv"]["slices"], record["kv"]["predicted_slices"]);
+  EXPECT_GT(record["training_delay"]["messages_bound_by_kv"], 0) << "slices are to be met";
+}
 
 // A trace takes no row without them, and the controller's rank, whose answers are rows, has none.
 TEST_F(PredictedLive, HasRowsOfReplicasAndDevices) {

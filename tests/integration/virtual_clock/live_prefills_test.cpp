@@ -111,5 +111,60 @@ TEST(LivePrefills, RanksDoWhatTheSimulatorSays) {
   EXPECT_GT(ran, 300U);
 }
 
+// Keys and values go to a decode rank meanwhile, over interfaces that training's messages hold.
+TEST(LivePrefills, SendKeysAndValuesAsSimulated) {
+  std::size_t tokens = 0, moved = 0;
+  for (std::uint64_t seed = 300; seed < 330; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    Scenario scenario = testing::random_serving_scenario(random);
+    ServedModel& model = scenario.served.front();
+    model.dimensions = ServedDimensions{.layers = static_cast<int>(random.between(4, 7)),
+                                        .hidden = 8,
+                                        .intermediate = 8,
+                                        .heads = 2,
+                                        .kv_heads = 2,
+                                        .head_size = 4,
+                                        .vocabulary = 10};
+    model.decode = DecodeLink{.rate = Bandwidth{8e9 * random.uniform()},
+                              .latency = Duration{random.between(0, 900)},
+                              .slice = Bytes{random.between(1'500, 9'000)},
+                              .slots = static_cast<int>(random.between(1, 9)),
+                              .first_token = Duration{random.between(0, 900)}};
+    scenario.nodes.push_back({.datacenter = DatacenterId{0},
+                              .egress = Bandwidth::unlimited(),
+                              .ingress = Bandwidth::unlimited(),
+                              .internal = Bandwidth{8e9 * 200}});
+    scenario.add_services({RankRole::controller, DatacenterId{0}, 1});
+    scenario.add_services({RankRole::decode, DatacenterId{0}, 1});
+    const testing::PlacedStretch stretch{scenario, "1f1b", 2};
+    const auto requests = testing::random_requests(random);
+    prefill::LiveOptions options;
+    options.slots = 48;
+    options.kv = seed % 2 == 0 ? prefill::KvSending::whole : prefill::KvSending::layerwise;
+    if (seed % 3 == 0)
+      options.controller.backlog = prefill::BacklogOptions{.waiting = 6, .iterations = 1};
+    LiveOnRanks simulated{stretch, requests, stretch.plan, options};
+    const OpResults expected = sim::simulate_results(simulated.live.plan());
+    LiveOnRanks played{stretch, requests, stretch.plan, options};
+    const OpResults results = testing::play_stream(played.live.plan(), {}).iterations.front();
+    for (std::size_t i = 0; i < expected.times.size(); ++i) {
+      const OpId op{static_cast<std::uint32_t>(i)};
+      const Outcome outcome = expected.outcomes.empty() ? Outcome::ran : expected.outcomes[i];
+      ASSERT_EQ(results.outcomes[i], outcome) << to_text(played.live.plan(), op);
+      ASSERT_EQ(results.times[i].start, expected.times[i].start) << to_text(played.live.plan(), op);
+      ASSERT_EQ(results.times[i].end, expected.times[i].end) << to_text(played.live.plan(), op);
+    }
+    const auto& training = played.live.live().training;
+    for (std::size_t i = 0; i < training.size(); ++i)
+      moved += results.times[index(training[i])].start != stretch.times[i].start ? 1 : 0;
+    tokens += played.live.tokens().size();
+    EXPECT_EQ(played.live.tokens().size(), simulated.live.tokens().size());
+    EXPECT_EQ(played.live.sent().size(), simulated.live.sent().size());
+  }
+  EXPECT_GT(tokens, 150U);
+  EXPECT_GT(moved, 0U) << "slices are there to be waited for";
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -5,104 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
-#include "support/filled_stretches.hpp"
+#include "live_played.hpp"
 
 namespace longhaul::prefill {
 namespace {
-
-using testing::PlacedStretch;
-
-/// A stretch, and what is left of it for tests after a simulation.
-class LivePlayed {
-public:
-  LivePlayed(const PlacedStretch& stretch, std::vector<Request> requests, LiveOptions options)
-      : stretch_{stretch},
-        requests_{std::move(requests)},
-        arrivals_{options.controller.backlog ? std::vector<Request>{} : requests_},
-        live_{with_controller(stretch),
-              stretch.times,
-              stretch.bubbles,
-              stretch.served,
-              requests_,
-              arrivals_,
-              Rank{controller_of(stretch)},
-              with_slots(std::move(options))} {}
-
-  /// With blocks that take `factor` of their time.
-  LiveFilled play(double factor = 1) {
-    live_.begin();
-    Plan plan = live_.plan();
-    for (const OpId id : live_.live().training)
-      if (Op& op = plan.ops[index(id)]; op.kind == OpKind::compute)
-        op.duration = scaled(op.duration, factor);
-    results = sim::simulate_results(plan);
-    wall = {};
-    for (const OpId op : live_.live().training) wall = std::max(wall, results.times[index(op)].end);
-    std::set<std::int32_t> begun;
-    for (const BegunSlot& each : live_.begun()) begun.insert(each.request);
-    return fill_slots(live_.live(), stretch_.served, live_.begun(),
-                      live_.controller().end_stretch(wall, begun));
-  }
-  [[nodiscard]] bool ran(OpId op) const {
-    return results.outcomes.empty() || has_run(results.outcomes[index(op)]);
-  }
-  /// Blocks that a prefill kept waiting.
-  [[nodiscard]] int bound(const LiveFilled& filled) const {
-    std::set<OpId> prefills;
-    for (const FilledStage& stage : filled.filled.stages)
-      for (std::size_t op = index(stage.first); op <= index(stage.op); ++op)
-        prefills.insert(OpId{static_cast<std::uint32_t>(op)});
-    int count = 0;
-    for (const OpId op : filled.filled.training)
-      if (live_.plan().op(op).kind == OpKind::compute &&
-          prefills.contains(results.times[index(op)].bound_by))
-        ++count;
-    return count;
-  }
-  [[nodiscard]] LiveStretches& live() { return live_; }
-
-  OpResults results;
-  Duration wall{};
-
-private:
-  [[nodiscard]] static LiveOptions with_slots(LiveOptions options) {
-    options.slots = 48;
-    return options;
-  }
-  [[nodiscard]] static std::int32_t controller_of(const PlacedStretch& stretch) {
-    return stretch.scenario.training_ranks();
-  }
-  /// Training's plan, and a rank that has nothing to do in it.
-  [[nodiscard]] const Plan& with_controller(const PlacedStretch& stretch) {
-    training_ = stretch.plan;
-    training_.ranks.push_back({});
-    training_.ranks.back().role = RankRole::controller;
-    return training_;
-  }
-
-  const PlacedStretch& stretch_;
-  std::vector<Request> requests_;
-  TraceArrivals arrivals_;
-  Plan training_;
-  LiveStretches live_;
-};
-
-/// 2 stages, 2 microbatches, F 100 ms, B 200 ms, no links: GPipe's GPUs are idle from 200 to 500 ms
-/// and from 700 to 1,000, of a period of 900.
-PlacedStretch two_gpus(Duration unit, Duration guard = {}) {
-  Scenario scenario = serving_scenario(2, 1, linear_model(unit));
-  scenario.costs.forward.assign(2, 100ms);
-  scenario.costs.backward.assign(2, 200ms);
-  scenario.costs.message.assign(2, Bytes{});
-  scenario.served.front().guard = guard;
-  return {scenario, "gpipe", 1};
-}
-
-std::vector<Request> equal_requests(std::int64_t count, std::int64_t tokens, Duration every) {
-  std::vector<Request> requests;
-  for (std::int64_t i = 0; i < count; ++i) requests.push_back({i, i * every, tokens});
-  return requests;
-}
 
 // Messages over links without limits take no time: a ring of them starts and ends at one instant.
 TEST(ExpectedTraining, IsThePlanBeforeAnythingHasEnded) {
@@ -118,6 +24,37 @@ TEST(ExpectedTraining, IsThePlanBeforeAnythingHasEnded) {
         ASSERT_EQ(expected.closes(rank, block, {}),
                   graph.nodes()[graph.blocks(rank)[block]].planned);
   }
+}
+
+// GPipe of two iterations, the second GPU's first block late by 50 ms, as its message was.
+TEST(ExpectedTraining, GoesByThePlanOrByTheBubblesOfAnIterationBefore) {
+  Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
+  scenario.costs.forward.assign(2, 100ms);
+  scenario.costs.backward.assign(2, 200ms);
+  scenario.costs.message.assign(2, Bytes{});
+  const PlacedStretch stretch{scenario, "gpipe", 2};
+  const TrainingGraph graph{stretch.plan, stretch.times, 2};
+  const auto closes_after = [&](Signals signals, Duration late) {
+    ExpectedTraining expected{graph, {signals, 2}};
+    const auto& blocks = graph.blocks(0);
+    // The first iteration: its backward begins at 500 ms as planned, or late.
+    Duration shift{};
+    for (std::size_t i = 0; i < 4; ++i) {
+      if (i == 2) shift = late;
+      const TrainingGraph::Node& node = graph.nodes()[blocks[i]];
+      expected.heed(node.op, node.planned + node.hold + shift);
+    }
+    // Of the second its forwards are over, as late.
+    for (std::size_t i = 4; i < 6; ++i) {
+      const TrainingGraph::Node& node = graph.nodes()[blocks[i]];
+      expected.heed(node.op, node.planned + node.hold + shift);
+    }
+    return expected.closes(0, 6, 1101ms + late);
+  };
+  EXPECT_EQ(closes_after(Signals::plan, 50ms), 1400ms) << "from the stretch's begin";
+  EXPECT_EQ(closes_after(Signals::signals, 0ms), 1400ms);
+  // Then it was idle for 350 ms, and its forwards of the second ended at 1,150 ms.
+  EXPECT_EQ(closes_after(Signals::signals, 50ms), 1500ms);
 }
 
 // Nothing differs from the plan: the controller gives what one gives that knows the plan alone, to
@@ -181,7 +118,7 @@ TEST(LiveStretches, DelayNoBlockOfSlowTraining) {
 }
 
 TEST(LiveStretches, FillBubblesFromABacklog) {
-  const PlacedStretch stretch = two_gpus(1ms);
+  const PlacedStretch stretch = gpipe_of_two(1ms);
   LiveOptions options;
   options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
   LivePlayed played{stretch, equal_requests(10, 100, {}), options};
@@ -194,7 +131,7 @@ TEST(LiveStretches, FillBubblesFromABacklog) {
 
 // A prompt that the stretch has no room for is placed in the next one, with the arrival it had.
 TEST(LiveStretches, HandOnWhatFindsNoRoom) {
-  const PlacedStretch stretch = two_gpus(1ms);
+  const PlacedStretch stretch = gpipe_of_two(1ms);
   LivePlayed played{stretch, equal_requests(8, 100, {}), {}};
   EXPECT_EQ(played.play().decisions.size(), 6U);
   const LiveFilled second = played.play();
@@ -205,7 +142,7 @@ TEST(LiveStretches, HandOnWhatFindsNoRoom) {
 }
 
 TEST(LiveStretches, RefuseAtOnce) {
-  PlacedStretch stretch = two_gpus(1ms);
+  PlacedStretch stretch = gpipe_of_two(1ms);
   stretch.served.front().model.slo_ttft = 250ms;
   auto requests = equal_requests(3, 100, {});
   requests[0].tokens = 350;            // fits no bubble
@@ -223,7 +160,7 @@ TEST(LiveStretches, RefuseAtOnce) {
 // Estimated at 100 ms, and takes 380 from 200 on: training's block at 500 ms waits until 580, or
 // until the end of the layer (of 8, 47.5 ms each) in which it got ready.
 TEST(LiveStretches, FinishOrKillWhatOverruns) {
-  PlacedStretch stretch = two_gpus(1ms);
+  PlacedStretch stretch = gpipe_of_two(1ms);
   ServedDimensions dimensions;
   dimensions.layers = 8;
   stretch.served.front().model.dimensions = dimensions;
@@ -244,7 +181,7 @@ TEST(LiveStretches, FinishOrKillWhatOverruns) {
 
 // The control: it starts whatever it has at once.
 TEST(LiveStretches, HarmTrainingWhereGpusGiveNoWay) {
-  const PlacedStretch stretch = two_gpus(1ms);
+  const PlacedStretch stretch = gpipe_of_two(1ms);
   LiveOptions options;
   options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
   options.manners.gives_way = false;
@@ -273,7 +210,7 @@ TEST(LiveStretches, WithdrawPromptsWhoseSenderHasGone) {
   private:
     int step_ = 0;
   };
-  const PlacedStretch stretch = two_gpus(1ms);
+  const PlacedStretch stretch = gpipe_of_two(1ms);
   Plan training = stretch.plan;
   training.ranks.push_back({});
   Leaving arrivals;
@@ -315,7 +252,7 @@ TEST(LiveStretches, SharesRealTimesAmongStages) {
 
 // An answer that takes its time to come: the prompt starts as the GPU hears of it.
 TEST(LiveRank, CountsAnswersThatComeAfterTheStartThatTheyName) {
-  const PlacedStretch stretch = two_gpus(1ms);
+  const PlacedStretch stretch = gpipe_of_two(1ms);
   LivePlayed played{stretch, {}, {}};
   const LivePlan& live = played.live().live();
   const TrainingGraph graph{stretch.plan, stretch.times, 2};

@@ -78,6 +78,19 @@ Checked check(const trace::RunInfo& info, const std::vector<TimelineRow>& rows, 
   return {links.problems(), links.notes()};
 }
 
+// A model's hop is its fixed cost: what passes from stage to stage of a prompt holds nothing.
+TEST(LinkCheck, LeavesOutActivationsOfPrompts) {
+  TimelineRow hop = send_of(7, 0, 0);
+  hop.request = 3;
+  const Checked checked = check(info_of(kTwoSites), {send_of(1, 0, 8), hop}, "measured");
+  EXPECT_THAT(checked.problems, IsEmpty());
+  EXPECT_THAT(checked.notes, ::testing::Contains(HasSubstr(
+                                 "activations between stages of prompts, which hold no link (1)")));
+  hop.request = -1;
+  EXPECT_THAT(check(info_of(kTwoSites), {send_of(1, 0, 8), hop}, "measured").problems,
+              ::testing::Not(IsEmpty()));
+}
+
 TEST(LinkCheck, TakesMessagesThatFollowEachOther) {
   const Checked found =
       check(info_of(kTwoSites), {send_of(1, 0, 8), send_of(2, 8, 16), send_of(3, 0, 8, 1, 0)},
