@@ -173,8 +173,8 @@ def figure_of(a=None, b=None):
     titles = ["Compression on one core"] * (a is not None) + ["learning by it"] * bool(panels)
     title = ", and ".join(titles) if a is not None else "Learning by numbers above a threshold"
     bars.finish(figure, (panels or grid[0])[0], title, "Median of the seeds and their range." if panels else "",
-                columns=4)
-    figure.subplots_adjust(wspace=0.28, left=0.075)
+                columns=4 if count > 2 else 2)
+    figure.subplots_adjust(wspace=0.28, left=0.075 if count > 2 else 0.1)
     return figure
 
 

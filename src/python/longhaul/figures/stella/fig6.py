@@ -117,7 +117,7 @@ def bounds(axes, colour):
     for mbps in LINES:
         sent = [100 - rate for rate in least_rates(mbps, samples)]
         axes.plot(samples, sent, color=colour, linewidth=1.1)
-        place = max(at for at, each in enumerate(sent) if each <= 9 or axes.get_xscale() == "log")
+        place = max(at for at, each in enumerate(sent) if each <= 6 or axes.get_xscale() == "log")
         axes.annotate(f"{mbps} Mbps", (samples[place], sent[place]), xytext=(-4, 3), textcoords="offset points",
                       ha="right", color=colour, fontsize=7.5)
 
