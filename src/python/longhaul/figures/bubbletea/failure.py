@@ -20,7 +20,7 @@ FIGURE = Figure(
     shows="what becomes of requests and training where a part of BubbleTea fails, by the tests that "
           "say so (BubbleTea section 5.1) ([prefill.md](prefill.md))",
     needs="`prefill_test` (`scripts/build release -t prefill_test`)",
-    repeat=Repeat("bubbletea", seconds=20, simulate=("--simulate",), needs="`prefill_test`"),
+    repeat=Repeat("bubbletea", seconds=5, simulate=("--simulate",), needs="`prefill_test`"),
     expected=(
         Expected("tests that pass", "bound", low=1, column="passed", reduce="min",
                  why="Each is a known value or a property of seeded runs."),

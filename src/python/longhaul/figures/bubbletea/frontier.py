@@ -104,13 +104,14 @@ def figure_of(table):
                    markersize=4)
         backlog = table[(table["idea"] == idea) & (table["load"] == "backlog")].iloc[0]
         right.axhline(backlog["total"], color=colour, linewidth=0.9, linestyle=":")
+        right.plot([1.06 * RATES[-1]], [backlog["bound"]], color=colour, marker="_", markersize=14)
     left.set_xscale("log")
     left.set_xlabel("p99 TTFT, ms")
     left.set_ylabel("utilisation, %")
-    right.set_xlabel("times the trace's rate (dotted: a backlog of 512)")
+    right.set_xlabel("times the trace's rate (dotted: a backlog of 512; marks: its bounds)")
     handles = [Line2D([], [], color=colour, marker="o", markersize=4, label=idea)
                for idea, (colour, _) in IDEAS.items()]
     figure.legend(handles=handles, loc="lower center", ncols=4, frameon=False)
-    figure.suptitle("Prefill in Atlas' bubbles, simulated", x=0.06, ha="left", fontweight="bold")
+    figure.suptitle("Prefill in Atlas' bubbles, simulated; 12 GPUs, two stages on 24", x=0.06, ha="left", fontweight="bold")
     figure.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.22, wspace=0.15)
     return figure
