@@ -58,6 +58,12 @@ void declare_leave(Arguments& arguments, PipelineOptions& options) {
                    "scenario of the ranks that stay, as of longhaul advise --without SITE");
   arguments.option("--rest-schedule", options.rest_schedule,
                    "its schedule or .csv file (default: --schedule)");
+  arguments
+      .option("--rest-set", options.rest_overrides,
+              "PATH=VALUE of its scenario, instead of all of --set (default: these); repeatable")
+      .one_value_each();
+  arguments.option("--rest-overlap", options.rest_overlap,
+                   "its overlap, or none (default: --overlap)");
 }
 
 /// Declares the options of outputs, and of how ranks play the run.
@@ -115,7 +121,9 @@ void check_overlaps(const PipelineOptions& options) {
 
 /// A run in two parts is of timed blocks, one schedule each, from the first iteration on.
 void check_leave(const PipelineOptions& options) {
-  if (options.leave.empty() && options.rest.empty() && options.rest_schedule.empty()) return;
+  if (options.leave.empty() && options.rest.empty() && options.rest_schedule.empty() &&
+      options.rest_overrides.empty() && options.rest_overlap.empty())
+    return;
   if (options.leave.empty() || options.rest.empty())
     fail(
         "--leave and --rest belong together (who leaves, and what the others go on with). Give "
@@ -123,6 +131,8 @@ void check_leave(const PipelineOptions& options) {
   const auto refuse = [](bool given, const char* option, const char* why) {
     if (given) fail("{} and --leave are both given ({}). Leave one out.", option, why);
   };
+  if (!options.rest_overlap.empty() && options.rest_overlap != kNoOverlap)
+    (void)collective::parse_overlaps(options.rest_overlap);
   refuse(options.adaptive, "--adaptive", "it selects among schedules of all ranks");
   refuse(!options.changes.empty(), "--change", "its iterations are of one scenario");
   refuse(!options.confidence.empty(), "--confidence", "the first part has a fixed number");

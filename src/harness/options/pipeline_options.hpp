@@ -37,10 +37,15 @@ struct PipelineOptions : SharedOptions {
   std::string max_difference;
   std::string fault;
   bool print_map = false;
-  std::string leave;          ///< SITE@ITERATION
-  std::string rest;           ///< scenario of the ranks that stay
-  std::string rest_schedule;  ///< empty: `schedule`
+  std::string leave;                        ///< SITE@ITERATION
+  std::string rest;                         ///< scenario of the ranks that stay
+  std::string rest_schedule;                ///< empty: `schedule`
+  std::vector<std::string> rest_overrides;  ///< instead of `overrides`; empty: those
+  std::string rest_overlap;                 ///< instead of `overlap`, "none"; empty: that one
 };
+
+/// Of --rest-overlap: blocks, without one.
+inline constexpr std::string_view kNoOverlap = "none";
 
 void declare(Arguments& arguments, PipelineOptions& options);
 

@@ -70,11 +70,11 @@ void ReportWriter::write(const std::vector<SwitchingOutcome>& outcomes, nlohmann
   auto record = pipeline_record(measurements, input_, options_, environment);
   add_changes(record, outcomes, options_);
   if (input_.left) {
-    record["left"] = {{"site", input_.left->site},
-                      {"iteration", input_.left->iteration},
-                      {"ranks", input_.left->ranks},
-                      {"idle", input_.left->idle},
-                      {"gap_ns", input_.left->gap.count()}};
+    environment["left"] = record["left"] = {{"site", input_.left->site},
+                                            {"iteration", input_.left->iteration},
+                                            {"ranks", input_.left->ranks},
+                                            {"idle", input_.left->idle},
+                                            {"gap_ns", input_.left->gap.count()}};
     fmt::print("\n{}", left_text(*input_.left));
   }
   if (options_.json) {

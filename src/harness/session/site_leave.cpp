@@ -22,6 +22,10 @@ const std::string& rest_schedule(const PipelineOptions& options) {
   return options.rest_schedule.empty() ? options.schedule : options.rest_schedule;
 }
 
+const std::vector<std::string>& rest_overrides(const PipelineOptions& options) {
+  return options.rest_overrides.empty() ? options.overrides : options.rest_overrides;
+}
+
 std::vector<Rank> ranks_in(const Scenario& scenario, const std::string& datacenter) {
   std::vector<Rank> ranks;
   for (int rank = 0; rank < scenario.ranks(); ++rank)
@@ -60,7 +64,7 @@ std::string planned(const PipelineOptions& options, const planner::PlannerOption
         "--leave {}: the run has {} iterations, and both parts need one. Give an iteration from 1 "
         "to {}, or more --iterations.",
         options.leave, iterations, iterations - 1);
-  const Scenario rest = scenario::load_scenario(options.rest, options.overrides);
+  const Scenario rest = scenario::load_scenario(options.rest, rest_overrides(options));
   const auto places = ranks_of_rest(whole, rest, leave.site);
   if (whole.ranks() != ranks)
     fail("scenario {} needs {} ranks, but {} are running. Start it with scripts/mpi -n {}.",
@@ -125,6 +129,9 @@ LeavingRun plan_leave(const comm::Communicator& world, const PipelineOptions& op
   run.before.iterations = leave.iteration;
   run.after.scenario = options.rest;
   run.after.schedule = rest_schedule(options);
+  run.after.overrides = rest_overrides(options);
+  if (!options.rest_overlap.empty())
+    run.after.overlap = options.rest_overlap == kNoOverlap ? "" : options.rest_overlap;
   run.after.iterations = found["iterations"].get<int>() - leave.iteration;
   run.after.warmup = 0;
   run.after.fault.clear();

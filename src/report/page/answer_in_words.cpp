@@ -20,6 +20,16 @@ std::string name_of(const std::vector<ReportedRun>& runs, const ReportedSchedule
   return fmt::format("{} of {}", schedule.name, runs[schedule.run].name);
 }
 
+/// Of a run that goes on without a datacenter: ", after east had left (3 iterations)".
+std::string left_text(const ReportedRun& run) {
+  const auto environment = nlohmann::json::parse(run.trace.info.environment, nullptr, false);
+  if (!environment.is_object() || !environment.contains("left")) return {};
+  const nlohmann::json& left = environment["left"];
+  return fmt::format(", after {} had left ({}, {})", left.value("site", std::string{"a site"}),
+                     counted(left.value("ranks", 0), "rank"),
+                     counted(left.value("iteration", 0), "iteration") + " before");
+}
+
 std::string asked(const std::vector<ReportedRun>& runs,
                   const std::vector<ReportedSchedule>& schedules) {
   std::set<std::string> scenarios;
@@ -29,6 +39,7 @@ std::string asked(const std::vector<ReportedRun>& runs,
     shape = fmt::format(" ({} in {}, {})", counted(scenario->ranks(), "rank"),
                         counted(std::ssize(scenario->datacenters), "datacenter"),
                         counted(scenario->parallel.microbatches, "microbatch"));
+  for (const ReportedRun& run : runs) shape += left_text(run);
   const bool is_measured =
       std::ranges::any_of(schedules, [](const auto& each) { return each.measured.n > 0; });
   return fmt::format("Asked: which of {} trains {}{} fastest; {}.",

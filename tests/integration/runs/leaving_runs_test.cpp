@@ -6,6 +6,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 class LeavingRuns : public BenchPipeline {
@@ -27,6 +28,10 @@ protected:
   static nlohmann::json read(const std::string& path) {
     return nlohmann::json::parse(std::ifstream{path});
   }
+  static std::string page(const std::string& directory) {
+    std::ifstream file{directory + "/report.html"};
+    return {std::istreambuf_iterator<char>{file}, {}};
+  }
   void expect_parts(const std::string& site, int idle) const {
     const nlohmann::json before = record(), after = read(out() + "/rest/record.json");
     EXPECT_FALSE(before.contains("left"));
@@ -45,6 +50,8 @@ protected:
     EXPECT_THAT(trace::validate_trace(out() + "/trace.h5"), IsEmpty());
     EXPECT_THAT(trace::validate_trace(out() + "/rest/trace.h5"), IsEmpty());
     EXPECT_THAT(output(), HasSubstr(site + " left after 3 iterations (2 ranks"));
+    EXPECT_THAT(page(out() + "/rest"), HasSubstr("after " + site + " had left"));
+    EXPECT_THAT(page(out()), Not(HasSubstr("had left")));
   }
 };
 
@@ -71,6 +78,17 @@ TEST_F(LeavingRuns, WhoHasNoPlaceSleeps) {
   const nlohmann::json after = read(out() + "/rest/record.json");
   EXPECT_EQ(after["left"]["idle"], 1);
   EXPECT_EQ(after["schedules"][0]["check"], "ok");
+}
+
+/// The values of one part are not the other's.
+TEST_F(LeavingRuns, TheRestHasValuesOfItsOwn) {
+  Words options = leaving("east", write_rest("west"));
+  options.insert(options.end(),
+                 {"--rest-set", "parallel.microbatches=2", "--rest-overlap", "none"});
+  ASSERT_EQ(run(4, options), 0) << output();
+  const nlohmann::json before = record(), after = read(out() + "/rest/record.json");
+  EXPECT_EQ(after["schedules"][0]["predicted_ns"], 36'000'000) << "(2 + 1) of F, D and W";
+  EXPECT_EQ(before["schedules"][0]["n"], 3);
 }
 
 /// What is wrong is said once, before the first iteration, and no rank waits for another.
@@ -100,6 +118,14 @@ TEST_F(LeavingRuns, WhatIsWrongIsSaidBeforeTheFirstIteration) {
   options = leaving("east", rest);
   options.push_back("--adaptive");
   EXPECT_THAT(refused(options, 2), HasSubstr("--adaptive and --leave"));
+  options = leaving("east", rest);
+  options.insert(options.end(), {"--rest-set", "parallel.microbatchs=2"});
+  EXPECT_THAT(refused(options, 2), HasSubstr("microbatchs"));
+  options = leaving("east", rest);
+  options.insert(options.end(), {"--rest-overlap", "zero33"});
+  EXPECT_THAT(refused(options, 2), HasSubstr("zero33"));
+  options = {"--rest-overlap", "zero3", "--out", out()};
+  EXPECT_THAT(refused(options, 2), HasSubstr("--leave and --rest belong together"));
 }
 
 /// Found by the rest alone, when the others have left: all ranks end.
