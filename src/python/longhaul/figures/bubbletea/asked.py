@@ -9,7 +9,7 @@ REQUESTS = tools.ROOT / "benchmarks" / "requests" / "prompts.csv"
 
 
 def add_arguments(parser):
-    parser.add_argument("--simulate", action="store_true", help="simulated (always so)")
+    parser.add_argument("--simulate", action="store_true", help="simulated (the default)")
     parser.add_argument("--requests", default=str(REQUESTS), metavar="FILE",
                         help="Azure's trace (.csv); default: the synthetic one that is shipped")
 

@@ -2,16 +2,19 @@
 
 import pandas as pd
 
+from longhaul import provenance, records
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.bubbletea import asked
 from longhaul.papers.expected import Expected
+from longhaul.running import measuring, tools
 
 FIGURE = Figure(
     "bubbletea-drift",
     summary="training's delay with plan, signals and both, under noise and a straggler",
     shows="training's delay and utilisation with plan, signals and both, where times differ "
-          "([prefill.md](prefill.md))",
+          "([prefill.md](prefill.md)); `--measure`: on ranks, in about 8 minutes",
+    options="[--measure]",
     repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",)),
     expected=(
         Expected("calm, both: delay of training (%)", "exact", low=0, high=0, column="delay",
@@ -26,15 +29,81 @@ CONDITIONS = {
 }
 SIGNALS = {"plan": "#2a7ab0", "signals": "#e08a2e", "both": "#c2185b"}
 ITERATIONS = "20"
+# On ranks a run is shorter: its outage comes in the second pair of stretches.
+OUTAGE_ON_RANKS = ("--set", 'link.outage=["5s", "500ms"]')
+STRETCH = 3  # iterations: signals alone know nothing of the first
 
 
 def add_arguments(parser):
     asked.add_arguments(parser)
+    measuring.add_once(parser, f"runs/{FIGURE.name}")
+    parser.add_argument("--pairs", type=int, default=3, metavar="N",
+                        help="measured: of stretches with prefill and without, of each run "
+                             "(default: %(default)s)")
+    parser.add_argument("--stretch", type=int, default=STRETCH, metavar="N",
+                        help="measured: iterations of a stretch (default: %(default)s)")
+    parser.add_argument("--ranks", type=int, default=16, metavar="N",
+                        help="measured: that train and serve (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE",
+                        help="measured: override of the scenario; may be given again")
 
 
 def draw(options):
+    if options.measure or options.results:
+        table = measured(options)
+        stretches = f"{table['pairs'][0]} pairs of stretches of {table['stretch'][0]} iterations"
+        return [Drawn(f"{FIGURE.name}-measured",
+                      figure_of(table, f"A backlog of 512, {stretches} on ranks, measured"), table)]
     table = numbers(options)
-    return [Drawn(FIGURE.name, figure_of(table), table)]
+    return [Drawn(FIGURE.name, figure_of(
+        table, f"A backlog of 512 over {ITERATIONS} iterations, simulated"), table)]
+
+
+def measured(options):
+    """A row for each run of a live controller: what it goes by, and what it met."""
+    directory = measuring.directory_of(options)
+    rows = []
+    for conditions, words in CONDITIONS.items():
+        if conditions == "outage":
+            words = OUTAGE_ON_RANKS
+        for signals in SIGNALS:
+            run = directory / name_of(conditions) / signals
+            if options.measure:
+                measuring.run_once(command(options, signals, words), run, directory)
+            rows.append(row_of(run, conditions, signals))
+    return pd.DataFrame(rows)
+
+
+def name_of(conditions):
+    return conditions.replace(" ", "-").replace("%", "")
+
+
+def command(options, signals, words):
+    overrides = [word for each in options.set for word in ("--set", each)]
+    return [tools.binary("bench_prefill"), asked.SCENARIO, "--ranks-per-process", options.ranks,
+            "--schedule", "gpipe", "--controller", "live", "--signals", signals, "--requests",
+            options.requests, "--backlog", 512, "--pairs", options.pairs, "--stretch",
+            options.stretch, "--set", "parallel.gradient_sync=none", "--deadline", "60s",
+            "--no-report", *words, *overrides]
+
+
+def row_of(run, conditions, signals):
+    """Training's delay is the time of all stretches with prefill beyond that of those without,
+    which meet the same links and blocks."""
+    record = records.read_record(run)
+    entry, pairs = record["schedules"][0], record["pairs"]
+    ttft = entry["ttft_ns"] or {"p99": float("nan")}
+    return provenance.add({
+        "conditions": conditions, "signals": signals,
+        "delay": 100 * (sum(pairs["on_ns"]) / sum(pairs["off_ns"]) - 1),
+        "delay_of_medians": 100 * (pairs["ratio_of_medians"] - 1),
+        "blocks_bound": entry["training_delay"]["blocks_bound_by_prefill"],
+        "waited_ms": entry["training_delay"]["total_ns"] / 1e6,
+        "declined": entry["requests"]["declined"],
+        "total": 100 * entry["utilisation"]["total"],
+        "ttft_p99_ms": ttft["p99"] / 1e6, "check": record["check"],
+        "pairs": len(pairs["on_ns"]), "stretch": record["stretch_iterations"],
+    }, provenance.of(record, run))
 
 
 def numbers(options):
@@ -54,7 +123,7 @@ def numbers(options):
     return pd.DataFrame(rows)
 
 
-def figure_of(table):
+def figure_of(table, title):
     plt = style.apply()
     figure, panels = plt.subplots(1, 2, figsize=(10.4, 3.9))
     names = list(CONDITIONS)
@@ -67,7 +136,6 @@ def figure_of(table):
         axes.set_xticks(range(len(names)), names)
         axes.set_ylabel(label)
     panels[0].legend(frameon=False)
-    figure.suptitle(f"A backlog of 512 over {ITERATIONS} iterations, simulated", x=0.06, ha="left",
-                    fontweight="bold")
+    figure.suptitle(title, x=0.06, ha="left", fontweight="bold")
     figure.subplots_adjust(left=0.07, right=0.985, top=0.88, bottom=0.12, wspace=0.15)
     return figure
