@@ -31,13 +31,13 @@ SIGNALS = {"plan": "#2a7ab0", "signals": "#e08a2e", "both": "#c2185b"}
 ITERATIONS = "20"
 # On ranks a run is shorter: its outage comes in the second pair of stretches.
 OUTAGE_ON_RANKS = ("--set", 'link.outage=["5s", "500ms"]')
-STRETCH = 3  # iterations: signals alone know nothing of the first
+STRETCH = 2  # iterations: signals alone know nothing of the first
 
 
 def add_arguments(parser):
     asked.add_arguments(parser)
     measuring.add_once(parser, f"runs/{FIGURE.name}")
-    parser.add_argument("--pairs", type=int, default=3, metavar="N",
+    parser.add_argument("--pairs", type=int, default=2, metavar="N",
                         help="measured: of stretches with prefill and without, of each run "
                              "(default: %(default)s)")
     parser.add_argument("--stretch", type=int, default=STRETCH, metavar="N",
