@@ -15,7 +15,8 @@ FIGURE = Figure(
     shows="training's delay and utilisation with plan, signals and both, where times differ "
           "([prefill.md](prefill.md)); `--measure`: on ranks, in about 8 minutes",
     options="[--measure]",
-    repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",)),
+    repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",), measure=("--measure",),
+                  minutes=8),
     expected=(
         Expected("calm, both: delay of training (%)", "exact", low=0, high=0, column="delay",
                  where="conditions=calm; signals=both", why="Estimates hold."),

@@ -17,7 +17,7 @@ FIGURE = Figure(
           "([prefill.md](prefill.md#on-ranks))",
     needs="`bench_prefill`, or results of it",
     options="[--measure]",
-    repeat=Repeat("bubbletea", measure=("--measure",), minutes=14))
+    repeat=Repeat("bubbletea", measure=("--measure",), minutes=6))
 LIMIT_PERCENT = 0.3  # that a pair's median may be off 1, and its interval wide
 POLICIES = {"best-fit": "#0b5394", "careless": "#c2185b"}
 
