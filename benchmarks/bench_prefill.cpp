@@ -44,10 +44,10 @@ harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& o
 
 ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
   engine::Ranks ranks{{settings.deadline}};
-  const std::string complete =
-      harness::on_rank0(ranks.world(), [&] { return harness::check_of_complete(options); });
-  if (!complete.empty()) return complete == "ok" ? ExitCode::fine : ExitCode::answer_is_no;
   const harness::PlannedStretches planned = plan_run(ranks, options, settings);
+  const std::string complete = harness::on_rank0(
+      ranks.world(), [&] { return harness::check_of_complete(planned, options); });
+  if (!complete.empty()) return complete == "ok" ? ExitCode::fine : ExitCode::answer_is_no;
   harness::Environment environment{ranks, options.command_line};
   PrefillSettings played = settings;
   played.engine.run = planned.scenario.run;

@@ -1,5 +1,4 @@
-// How long until the loss is down? Replicas in several datacenters train one model on real data,
-// with all of their gradients or with what is left of them, over the links of a scenario.
+// How long until the loss is down? Replicas in several datacenters train one model on real data.
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -110,7 +109,7 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   };
   if (settings.probes > 0) {
     harness::probe(ranks, plan, options, settings, environment);
-    if (kept) kept->forget({});
+    if (kept) kept->forget();
     ranks.host_ranks().mine().phase = comm::Phase::finished;
     return ExitCode::fine;
   }
@@ -118,13 +117,14 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   const nlohmann::json after = environment.after();
   const std::string why = harness::on_rank0(ranks.world(), [&] {
     const auto record = harness::train_record(plan.methods, result, options, settings, after);
+    const std::string wrong = harness::why_not_right(result);
+    if (kept) kept->settle(wrong);
     if (!options.out.empty()) harness::write_train_files(record, plan.methods, result, options);
     fmt::print("{}", options.json ? report::json_text(record) : harness::train_text(record));
-    const std::string wrong = harness::why_not_right(result);
     if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);
     return wrong;
   });
-  if (kept) kept->forget(why);
+  if (kept) kept->forget();
   ranks.host_ranks().mine().phase = comm::Phase::finished;
   return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
 }

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -243,7 +244,7 @@ class All(unittest.TestCase):
         self.script("scripts/figure", PICTURE)
         self.script("bin/longhaul", "#!/bin/sh\necho 'longhaul 1.0 (0123456789ab)'\n")
         (self.root / "simulated.csv").write_text("v\n1\n")
-        self.facts("c0ffee12")
+        self.facts("0123456789ab")
         self.enterContext(mock.patch.object(registry, "expected", lambda _: []))
         self.enterContext(mock.patch.object(tools, "ROOT", self.root))
         self.enterContext(mock.patch.object(reproduction, "why_not", return_value=""))
@@ -295,11 +296,31 @@ class All(unittest.TestCase):
         self.assertIn("vtrain-fig12 (simulated: needs itp_jobs.csv (--data DIR))", summary)
 
     def test_rows_of_a_tree_with_changes_are_not_kept(self):
-        self.facts("c0ffee12-dirty")
+        self.facts("0123456789ab-dirty")
         code, said = self.run_it("--data", str(self.root / "data"), "--keep")
         self.assertEqual(code, 2)
         self.assertIn("a tree with changes", said)
         self.assertTrue((self.root / "results" / "reference" / "older.csv").is_file())
+
+    def test_rows_of_another_commit_are_not_kept(self):
+        self.facts("c0ffee12")
+        code, said = self.run_it("--data", str(self.root / "data"), "--keep")
+        self.assertEqual(code, 2)
+        self.assertIn("rows of commit c0ffee12, not 0123456789ab", said)
+        self.facts("0123456")  # a part of its hash
+        for file in (self.root / "out").rglob("measured"):
+            shutil.rmtree(file)
+        for file in (self.root / "out").rglob("done"):
+            shutil.rmtree(file)
+        code, said = self.run_it("--data", str(self.root / "data"), "--keep")
+        self.assertEqual(code, 0, said)
+
+    def test_another_program_needs_another_directory(self):
+        self.run_it("--only", "crosspipe-table2")
+        self.script("bin/longhaul", "#!/bin/sh\necho 'longhaul 1.0 (ba9876543210)'\n")
+        code, said = self.run_it("--only", "crosspipe-table2")
+        self.assertEqual(code, 2)
+        self.assertIn("has figures of commit 0123456789ab, the program is of ba9876543210", said)
 
     def test_minutes_leave_parts_for_later(self):
         code, said = self.run_it("--data", str(self.root / "data"), "--minutes", "3")

@@ -144,6 +144,7 @@ private:
   [[nodiscard]] bool misses_deadline(const OpInstance& op, TimePoint start) const;
   [[nodiscard]] Duration duration_of(OpId op, int iteration) const;
   [[nodiscard]] Duration hold_time(OpId send, int iteration, TimePoint begin) const;
+  [[nodiscard]] Duration hold_time(OpId send, int iteration, TimePoint begin, Duration calm) const;
   [[nodiscard]] Duration latency(OpId recv, int iteration, TimePoint end) const;
 
   // event_player_messages.cpp

@@ -222,9 +222,9 @@ void EventPlayer::payload_came(EventMessage& message, std::size_t size, TimePoin
   ++state_.transfers.transfers;
   state_.transfers.total += used;
   state_.transfers.longest = std::max(state_.transfers.longest, used);
-  const Duration hold = op.message->header.takes_ns >= 0 && state_.emulates()
-                            ? Duration{op.message->header.takes_ns}
-                            : hold_time(send, op.iteration, start);
+  const std::int64_t drawn = op.message->header.takes_ns;
+  const Duration hold = hold_time(send, op.iteration, start,
+                                  drawn >= 0 ? Duration{drawn} : duration_of(send, op.iteration));
   const TimePoint over = std::max(at, start + hold);
   const TimePoint due = over + latency(op.op, op.iteration, over);
   set_timer(due, Timer::Kind::arrival, op);

@@ -309,11 +309,15 @@ Duration EventPlayer::duration_of(OpId op, int iteration) const {
 }
 
 Duration EventPlayer::hold_time(OpId send, int iteration, TimePoint begin) const {
+  return hold_time(send, iteration, begin, duration_of(send, iteration));
+}
+
+/// `calm`: what it takes without weather.
+Duration EventPlayer::hold_time(OpId send, int iteration, TimePoint begin, Duration calm) const {
   if (!state_.emulates()) return Duration::zero();
-  if (weather_.weather == nullptr) return duration_of(send, iteration);
+  if (weather_.weather == nullptr) return calm;
   return weather_.weather->hold(send, static_cast<std::uint64_t>(first_iteration_ + iteration),
-                                state_.conditions.age(begin), duration_of(send, iteration),
-                                values_.size(send, iteration));
+                                state_.conditions.age(begin), calm, values_.size(send, iteration));
 }
 
 Duration EventPlayer::latency(OpId recv, int iteration, TimePoint end) const {

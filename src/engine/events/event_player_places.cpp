@@ -18,9 +18,13 @@ void EventPlayer::find_lone_sets() {
       if (uses[index(plan_.set_items[i])] > 1) lone_set_[set] = false;
 }
 
-/// Of a device that this rank alone uses, in order of readiness.
+/// Of a device that this rank alone uses, in order of readiness, one op at a time.
 bool EventPlayer::keeps_places(const OpInstance& op) const {
   const Op& own = plan_.op(op.op);
+  const auto held = plan_.resources_of(op.op);
+  if (std::ranges::any_of(
+          held, [&](ResourceId each) { return plan_.resources[index(each)].capacity > 1; }))
+    return false;
   return own.kind == OpKind::compute && facts_.access_of(own) == Access::request &&
          lone_set_[index(own.resources)] && !shared_set_[index(own.resources)];
 }

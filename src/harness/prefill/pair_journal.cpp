@@ -96,6 +96,10 @@ Json entry_of_pair(int pair, const StretchPair& played) {
 std::vector<StretchPair> pairs_of(const std::vector<Json>& journal) {
   std::map<int, StretchPair> found;
   for (const Json& entry : journal) {
+    if (entry.contains("part"))  // it plays anew what had no rows then
+      std::erase_if(found, [&](const auto& each) {
+        return each.first >= entry["part"].value("finished_before", 0);
+      });
     if (!entry.contains("pair")) continue;
     try {
       found[entry.at("pair")] = {

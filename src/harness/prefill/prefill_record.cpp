@@ -346,6 +346,7 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
   const bool none_done = run.real && run.real->served.prompts == 0 && !run.answers.empty();
   record["check"] = run.wrong > 0 || prompts_wrong ? "wrong" : none_done ? "no prompt" : "ok";
+  record["wrong"] = why_not_sound(run);
   if (run.real) {
     record["real"] = served_json(run.real->served);
     record["real"]["ops"] = run.real->ops;

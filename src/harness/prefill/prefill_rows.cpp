@@ -170,15 +170,18 @@ void PrefillRows::forget() {
   if (journal_) journal_->remove();
 }
 
-std::string check_of_complete(const PrefillOptions& options) {
+std::string check_of_complete(const PlannedStretches& planned, const PrefillOptions& options) {
   const std::filesystem::path file = options.out / "record.json";
   if (!options.resume || !is_complete_stream(options.out) || !std::filesystem::exists(file))
     return {};
+  (void)kept_input(options.out, asked_of_prefill(planned, options));
   const auto record = nlohmann::json::parse(read_text_file(file.string()), nullptr, false);
   if (!record.is_object() || !record.contains("check"))
     fail("{} is damaged (no record). Give --out another directory.", file.string());
   fmt::print(stderr, "longhaul: {} is complete: nothing is left to run\n", options.out.string());
-  return record["check"];
+  const std::string wrong = record.value("wrong", "");
+  if (!wrong.empty()) fmt::print(stderr, "longhaul: {}\n", wrong);
+  return wrong.empty() ? record["check"].get<std::string>() : "wrong";
 }
 
 void make_tiny(PrefillOptions& options) {

@@ -54,7 +54,8 @@ void make_tiny(PrefillOptions& options);
 
 /// On rank 0, with --resume: the `check` of a record that is there with its trace, so that nothing
 /// is left to run; empty: something is.
-[[nodiscard]] std::string check_of_complete(const PrefillOptions& options);
+[[nodiscard]] std::string check_of_complete(const PlannedStretches& planned,
+                                            const PrefillOptions& options);
 
 /// Throws Error, which says how to start it, where there are more or fewer ranks than it needs.
 void check_rank_count(const PlannedStretches& planned, const engine::Ranks& ranks,

@@ -184,6 +184,8 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     request.came_wrong = failed.contains(static_cast<std::int32_t>(request.request));
     if (token != stretch.filled.tokens.end() && token->decision == decision)
       add_token(stretch, *token++, results, request);
+    else if (const auto& model = planned.served[own.model].model; model.decode && model.dimensions)
+      request.is_done = false;  // without a first token
     if (!request.is_done) forget_parts(request);
   }
   std::set<OpId> counted;  // prompts share passes

@@ -178,10 +178,10 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
       std::filesystem::create_directories(directory_);
       json_ = {{"asked", asked}, {"curves", nlohmann::ordered_json::object()}};
       write();
+      settle({});
       return json_.dump();
     }
-    const std::filesystem::path found =
-        complete && !std::filesystem::exists(file) ? directory_ / kInput : file;
+    const std::filesystem::path found = complete ? directory_ / kInput : file;
     if (!std::filesystem::exists(found))
       fail("--resume: {} holds no run that goes on ({} is missing). Give --out another directory.",
            directory_.string(), found.filename().string());
@@ -189,7 +189,11 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
     if (kept.is_discarded() || !kept.contains("asked"))
       fail("--resume: {} is damaged (it is no JSON of a run). Begin anew, in another directory.",
            found.string());
-    if (complete) kept["complete"] = kept.value("wrong", "");
+    if (complete) {
+      kept["complete"] = kept.value("wrong", "");
+      std::filesystem::remove(file);  // it may have ended before it could forget()
+      std::filesystem::remove(directory_ / report::kJournalName);
+    }
     for (const auto& [key, value] : asked.items())
       if (kept.at("asked").value(key, nlohmann::json{}) != value && !(complete && key == "commit"))
         fail("--resume: the run in {} had another {} (results would mix). Ask for the same.",
@@ -301,11 +305,15 @@ void TrainProgress::remove_states(int but_of) const {
   }
 }
 
-void TrainProgress::forget(const std::string& wrong) {
+void TrainProgress::settle(const std::string& wrong) {
+  if (world_.rank() != 0) return;
+  const std::string text =
+      nlohmann::ordered_json{{"asked", json_.at("asked")}, {"wrong", wrong}}.dump();
+  replace_file(directory_ / kInput, std::as_bytes(std::span{text}));
+}
+
+void TrainProgress::forget() {
   (void)on_rank0(world_, [&]() -> std::string {
-    const std::string text =
-        nlohmann::ordered_json{{"asked", json_.at("asked")}, {"wrong", wrong}}.dump();
-    replace_file(directory_ / kInput, std::as_bytes(std::span{text}));
     std::filesystem::remove(directory_ / kFile);
     if (journal_) journal_->remove();
     return {};

@@ -36,8 +36,11 @@ public:
   [[nodiscard]] bool find(TrainCurve& curve);
   /// Collective: it is finished.
   void add(const TrainCurve& curve);
-  /// After the record is written. `wrong`: what complete() will say.
-  void forget(const std::string& wrong);
+  /// On rank 0, before the record is written, by which the run is complete. `wrong`: what
+  /// complete() will say; until then nothing.
+  void settle(const std::string& wrong);
+  /// After it.
+  void forget();
 
   [[nodiscard]] int load(TrainCurve& curve, std::vector<std::byte>& state) override;
   void save(int iterations, const TrainCurve& curve, std::span<const std::byte> state) override;

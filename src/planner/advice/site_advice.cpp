@@ -62,10 +62,16 @@ public:
   }
 
 private:
-  /// The replicas of the best placement by throughput.
+  /// The replicas of the best placement by throughput; where the search says none, of algorithm
+  /// 1's.
   void set_batch() {
     const SiteSearch found = searched(inventory_, SiteObjective::throughput, 1);
-    if (found.best) replicas_ = found.best->layout.replicas();
+    if (found.best) {
+      replicas_ = found.best->layout.replicas();
+    } else if (const auto plans = plans_of_algorithm1()) {
+      if (const SitePlan* const best = best_plan(plans->plans, SiteObjective::throughput))
+        replicas_ = best->layout.replicas();
+    }
   }
 
   [[nodiscard]] bool has_batch(const SiteLayout& layout) const {
@@ -104,12 +110,16 @@ private:
     take_best(searched(hopeful, objectives.front(), kByHope), false);
   }
 
-  void take_algorithm1() {
+  [[nodiscard]] Result<SitePlans> plans_of_algorithm1() const {
     Algorithm1Options how;
     how.schedule = schedules_.front();
     how.others.assign(schedules_.begin() + 1, schedules_.end());
     CellTimes cells{inventory_, CellModel::relays, options_.searches.threads};
-    const Result<SitePlans> plans = try_algorithm1(inventory_, how, cells);
+    return try_algorithm1(inventory_, how, cells);
+  }
+
+  void take_algorithm1() {
+    const Result<SitePlans> plans = plans_of_algorithm1();
     if (!plans) {
       why_none_ = plans.refusal().reason;
       return;

@@ -55,7 +55,8 @@ bool LiveController::has_decode_slot(std::size_t pipeline) const {
     return !entry.is_done && !entry.is_withdrawn && sends(model(live_.pipelines[which].model)) &&
            decode_of(which) == decode;
   });
-  return held < std::ranges::find(live_.decodes, decode, &LiveDecode::rank)->slots;
+  const auto found = std::ranges::find(live_.decodes, decode, &LiveDecode::rank);
+  return found != live_.decodes.end() && held < found->slots;  // a GPU may have no slices at all
 }
 
 bool LiveController::some_decode_slot(std::size_t model) const {

@@ -88,6 +88,18 @@ TEST(PairJournal, GoesOnBehindTheLastPairWithoutAGap) {
   EXPECT_EQ(pairs_of(journal).size(), 1U);
 }
 
+TEST(PairJournal, ForgetsWhatALaterPartPlaysAnew) {
+  const std::vector<StretchPair> pairs = played_pairs();
+  std::vector<nlohmann::json> journal{part_entry("first", 0)};
+  for (int pair = 0; pair < 3; ++pair) journal.push_back(entry_of_pair(pair, pairs[to_size(pair)]));
+  journal.push_back(part_entry("second", 2));  // the rows of the last pair were gone
+  EXPECT_EQ(pairs_of(journal).size(), 2U);
+  journal.push_back(entry_of_pair(2, pairs[1]));
+  const std::vector<StretchPair> found = pairs_of(journal);
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[2].checks.messages, pairs[1].checks.messages);
+}
+
 TEST(PairJournal, NamesPartsWhereThereAreSeveral) {
   std::vector<nlohmann::json> journal{part_entry("first", 0)};
   EXPECT_TRUE(parts_of(journal).is_null());

@@ -302,14 +302,18 @@ TEST_F(TrainRuns, SayWhatCannotBe) {
   EXPECT_THAT(refusal({"--data", "text:/no/such"}), HasSubstr("/no/such"));
   EXPECT_THAT(refusal({"--target", "loss"}), HasSubstr("--target loss=2.3"));
   EXPECT_THAT(refusal({"--methods", "stela"}), HasSubstr("stella"));
-  EXPECT_THAT(refusal({"--methods", "topk:keep=0"}), HasSubstr("keep=1%"));
+  EXPECT_THAT(refusal({"--methods", "topk:keep=0"}),
+              HasSubstr("keep = \"0\" (a share above 0 and at most 1). Write 1%"));
   EXPECT_THAT(refusal({"--methods", "topk:keep"}), HasSubstr("topk:keep=5%"));
   EXPECT_THAT(refusal({"--methods", "topk,topk"}), HasSubstr("twice"));
   EXPECT_THAT(refusal({"--lr-grid", "fast"}), HasSubstr("--lr-grid"));
   EXPECT_THAT(refusal({"--methods", "none:keep=5%"}), HasSubstr("changes nothing"));
   EXPECT_THAT(refusal({"--target", "error=0.1"}), HasSubstr("have no class"));
   EXPECT_THAT(refusal({"--set", "train.adapt.every=5"}), HasSubstr("[train] has no preset"));
+  std::filesystem::create_directories(out());
+  std::ofstream{out() + "/notes.txt"} << "of another\n";
   EXPECT_THAT(refusal({"--resume"}), HasSubstr("no run that goes on"));
+  std::filesystem::remove_all(out());
   EXPECT_THAT(refusal({"--methods", "powersgd:17"}), HasSubstr("rank 17 is above"));
   EXPECT_THAT(refusal({"--methods", "streaming-diloco:6,3", "--set", "parallel.microbatches=1"}),
               HasSubstr("3 fragments of the 2 parts"));

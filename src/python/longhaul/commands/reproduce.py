@@ -2,6 +2,7 @@
 the range in which they are expected. What is done there already is not run again."""
 
 import argparse
+import json
 import re
 import sys
 from datetime import date
@@ -123,6 +124,7 @@ def main(arguments=None):
     directory = directory_for(options, commit)
     runs = [Reproduction(paper, items, directory, commit, Data(options.data))
             for paper, items in papers.items()]
+    refuse_another_commit(directory, commit)
     tools.say(f"into {directory if len(runs) > 1 else runs[0].directory}")
     failed, later = run_all(runs, kinds, Room(options.minutes))
     if not failed and not any(run.done(kinds) for run in runs):
@@ -141,6 +143,15 @@ def main(arguments=None):
     if options.keep:
         evidence.keep(runs, directory)
     return 0 if good else ANSWER_IS_NO
+
+
+def refuse_another_commit(directory, commit):
+    """Runs that are finished are not run again, whatever the program: one directory, one commit."""
+    for about in directory.glob("*/about.json"):
+        found = json.loads(about.read_text(encoding="utf-8")).get("commit")
+        if found != commit:
+            raise Failure(f"--out: {directory} has figures of commit {found}, the program is of "
+                          f"{commit}. Name another directory.")
 
 
 def run_all(runs, kinds, room):

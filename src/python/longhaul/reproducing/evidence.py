@@ -152,14 +152,22 @@ def keep(runs, directory):
     for file in sorted(kept.glob("*.csv")):
         if file.name.endswith("-verdicts.csv"):
             continue
-        rows = pd.read_csv(file)
-        problems = provenance.problems(rows) if provenance.is_measured(rows).any() else []
+        rows = pd.read_csv(file, dtype={"commit": str})  # one may be digits alone
+        measured = provenance.is_measured(rows)
+        problems = provenance.problems(rows) if measured.any() else []
+        if measured.any() and not problems:
+            others = [commit for commit in rows.loc[measured, "commit"].astype(str).unique()
+                      if not runs[0].commit.startswith(commit) and not commit.startswith(runs[0].commit)]
+            problems = [f"rows of commit {others[0]}, not {runs[0].commit}"] if others else []
         if problems:
             raise Failure(f"--keep: {file}: {'; '.join(problems)}.")
     reference = tools.ROOT / "results" / "reference"
-    older = reference.with_name("reference.old")
+    newer, older = reference.with_name("reference.new"), reference.with_name("reference.old")
+    for left_over in (newer, older):
+        shutil.rmtree(left_over, ignore_errors=True)
+    shutil.copytree(kept, newer)
     if reference.exists():
         reference.rename(older)
-    shutil.copytree(kept, reference)
+    newer.rename(reference)
     shutil.rmtree(older, ignore_errors=True)
     tools.say(f"{reference}: {len(list(kept.iterdir()))} files of commit {runs[0].commit}")
