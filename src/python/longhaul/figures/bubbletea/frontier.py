@@ -95,23 +95,34 @@ def verdicts(table):
 
 
 def figure_of(table):
+    """What lies on another idea's line is dashed, in smaller marks."""
     plt = style.apply()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10.4, 4.2))
+    drawn = []
     for idea, (colour, _) in IDEAS.items():
         own = table[(table["idea"] == idea) & (table["load"] != "backlog")]
-        left.plot(own["ttft_p99_ms"], own["total"], color=colour, marker="o", markersize=4)
-        right.plot([float(load) for load in own["load"]], own["total"], color=colour, marker="o",
-                   markersize=4)
-        backlog = table[(table["idea"] == idea) & (table["load"] == "backlog")].iloc[0]
-        right.axhline(backlog["total"], color=colour, linewidth=0.9, linestyle=":")
-        right.plot([1.06 * RATES[-1]], [backlog["bound"]], color=colour, marker="_", markersize=14)
-    left.set_xscale("log")
+        points = list(zip(own["ttft_p99_ms"].round(1), own["total"].round(2)))
+        below = points in drawn
+        drawn.append(points)
+        left.plot(own["ttft_p99_ms"], own["total"], color=colour, marker="o", markersize=3 if below else 6,
+                  linestyle=(0, (3, 3)) if below else "-", linewidth=1.6)
     left.set_xlabel("p99 TTFT, ms")
     left.set_ylabel("utilisation, %")
-    right.set_xlabel("times the trace's rate (dotted: a backlog of 512; marks: its bounds)")
+    left.set_title("Open loop at " + ", ".join(f"{rate:g}" for rate in RATES) + " times the trace's rate (upwards)",
+                   loc="left", fontsize=10)
+    for place, (idea, (colour, _)) in enumerate(reversed(IDEAS.items())):
+        backlog = table[(table["idea"] == idea) & (table["load"] == "backlog")].iloc[0]
+        right.barh(place, backlog["total"], color=colour, height=0.62)
+        right.plot([backlog["bound"]], [place], color="black", marker="|", markersize=16)
+        right.text(51, place, f"{backlog['total']:.1f}", color="white", va="center", fontsize=9)
+    right.set_yticks(range(len(IDEAS)), list(reversed(IDEAS)))
+    right.set_xlim(50, 101)
+    right.set_xlabel("utilisation, % (black: no placement exceeds it)")
+    right.set_title("A backlog of 512", loc="left", fontsize=10)
     handles = [Line2D([], [], color=colour, marker="o", markersize=4, label=idea)
-               for idea, (colour, _) in IDEAS.items()]
+               for idea, (colour, _) in IDEAS.items() if "batches" not in idea]
     figure.legend(handles=handles, loc="lower center", ncols=4, frameon=False)
-    figure.suptitle("Prefill in Atlas' bubbles, simulated; 12 GPUs, two stages on 24", x=0.06, ha="left", fontweight="bold")
-    figure.subplots_adjust(left=0.07, right=0.985, top=0.9, bottom=0.22, wspace=0.15)
+    figure.suptitle("Prefill in Atlas' bubbles, simulated; 12 GPUs, two stages on 24", x=0.06, ha="left",
+                    fontweight="bold")
+    figure.subplots_adjust(left=0.07, right=0.985, top=0.84, bottom=0.24, wspace=0.36)
     return figure
