@@ -45,8 +45,12 @@ TEST(Tensors, BecomeWhatAReceiverDecodes) {
       const auto payload = encode_tensor(numbers, coding);
       EXPECT_EQ(decode_tensor(payload, coding, of(std::ssize(numbers))), numbers);
       EXPECT_LE(payload.size(), most_tensor_bytes(count, coding));
-      if (format == TensorFormat::f32) EXPECT_EQ(numbers, made);
-      if (format != TensorFormat::topk) EXPECT_EQ(payload.size(), most_tensor_bytes(count, coding));
+      if (format == TensorFormat::f32) {
+        EXPECT_EQ(numbers, made);
+      }
+      if (format != TensorFormat::topk) {
+        EXPECT_EQ(payload.size(), most_tensor_bytes(count, coding));
+      }
     }
 }
 
