@@ -1,6 +1,10 @@
 """How long a decision takes, from 12 to 100,000 GPUs."""
 
 import json
+import os
+import re
+import shlex
+from pathlib import Path
 
 import pandas as pd
 
@@ -40,9 +44,15 @@ def draw(options):
 
 
 def numbers():
-    said = json.loads(tools.run([tools.binary("bench_placement"), "--benchmark_format=json",
-                                 "--benchmark_filter=^decide/earliest"]))
-    return table_of(said["benchmarks"])
+    """With what ran, of which commit, and the 1-minute load before it."""
+    command = [tools.binary("bench_placement"), "--benchmark_format=json",
+               "--benchmark_filter=^decide/earliest"]
+    version = re.search(r"\(([^)\s]+)\)", tools.run([tools.binary("longhaul"), "--version"]))
+    load = os.getloadavg()[0]
+    table = table_of(json.loads(tools.run(command))["benchmarks"])
+    return table.assign(command=shlex.join(str(tools.from_root(word)) if isinstance(word, Path) else word
+                                           for word in command),
+                        commit=version[1] if version else "unknown", load_average=load)
 
 
 def table_of(benchmarks):
