@@ -69,6 +69,27 @@ inline Scenario random_serving_scenario(Random& random) {
   return scenario;
 }
 
+/// The first served model sends its keys and values, in slices of `least` or more, over interfaces
+/// that training's messages hold too.
+inline void send_keys_and_values(Scenario& scenario, Bytes least, Random& random) {
+  ServedModel& model = scenario.served.front();
+  model.dimensions = ServedDimensions{.layers = static_cast<int>(random.between(4, 7)),
+                                      .hidden = 8,
+                                      .intermediate = 8,
+                                      .heads = 2,
+                                      .kv_heads = 2,
+                                      .head_size = 4,
+                                      .vocabulary = 10};
+  model.decode = DecodeLink{.rate = Bandwidth{8e9 * random.uniform()},
+                            .latency = Duration{random.between(0, 900)},
+                            .slice = Bytes{random.between(least.count(), 9'000)},
+                            .first_token = Duration{random.between(0, 900)}};
+  scenario.nodes.push_back({.datacenter = DatacenterId{0},
+                            .egress = Bandwidth::unlimited(),
+                            .ingress = Bandwidth::unlimited(),
+                            .internal = Bandwidth{8e9 * 200}});
+}
+
 inline PlacedStretch random_stretch(Random& random) {
   const Scenario scenario = random_serving_scenario(random);
   const char* const names[] = {"gpipe", "1f1b", "zb-h1", "zbv"};

@@ -48,22 +48,7 @@ TEST(PlayedPrefills, SendKeysAndValuesAsSimulated) {
     SCOPED_TRACE(seed);
     Random random{seed};
     Scenario scenario = testing::random_serving_scenario(random);
-    ServedModel& model = scenario.served.front();
-    model.dimensions = ServedDimensions{.layers = static_cast<int>(random.between(4, 7)),
-                                        .hidden = 8,
-                                        .intermediate = 8,
-                                        .heads = 2,
-                                        .kv_heads = 2,
-                                        .head_size = 4,
-                                        .vocabulary = 10};
-    model.decode = DecodeLink{.rate = Bandwidth{8e9 * random.uniform()},
-                              .latency = Duration{random.between(0, 900)},
-                              .slice = Bytes{random.between(100, 9'000)},
-                              .first_token = Duration{random.between(0, 900)}};
-    scenario.nodes.push_back({.datacenter = DatacenterId{0},
-                              .egress = Bandwidth::unlimited(),
-                              .ingress = Bandwidth::unlimited(),
-                              .internal = Bandwidth{8e9 * 200}});
+    testing::send_keys_and_values(scenario, Bytes{100}, random);
     scenario.add_services({RankRole::decode, DatacenterId{0}, 1});
     const testing::PlacedStretch stretch{scenario, "1f1b", 2};
     const auto sending = seed % 2 == 0 ? prefill::KvSending::whole : prefill::KvSending::layerwise;
