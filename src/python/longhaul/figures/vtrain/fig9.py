@@ -1,7 +1,7 @@
 """vTrain figure 9: predicted against measured iterations, and the error over equation 1's alpha.
 
-Rows that were measured are named by the reader (--rows FILE, as `longhaul predict` takes them, with
-`iteration_ms`); without, those that papers report. Nothing is fitted to them: machines' defaults,
+Rows are those that papers report, and those that the reader has measured (--rows FILE, as `longhaul
+predict` takes them, with `iteration_ms`). Nothing is fitted to them: machines' defaults,
 and in the sweep the same alpha for tensor, data and pipeline messages between nodes.
 
 With --measure or --results another picture: real layers on this machine, predicted from one profile
@@ -26,7 +26,7 @@ FIGURE = Figure(
     "vtrain-fig9",
     summary="iterations predicted and measured, and the error over alpha (figure 9)",
     shows="iterations predicted against measured, and the error over alpha (vTrain figure 9)",
-    needs="`longhaul`; measured rows, or those that papers report; for --measure `bench_profile`, "
+    needs="`longhaul`; rows that papers report are here, measured ones are named; for --measure `bench_profile`, "
           "`bench_pipeline`",
     options="[--rows FILE] [--measure]",
     repeat=Repeat("vtrain", seconds=20, simulate=("--simulate",), measure=("--measure",), minutes=8,
@@ -44,9 +44,9 @@ COLOURS = ("#0b5394", "#c9561a", "#2aa552", "#a000c8", "#8a8a2a", "#3fa7d6")
 
 
 def add_arguments(parser):
-    parser.add_argument("--rows", metavar="FILE", default=str(ROWS),
-                        help="measured rows with iteration_ms (default: "
-                             "benchmarks/rows/published-runs.csv)")
+    parser.add_argument("--rows", metavar="FILE",
+                        help="measured rows with iteration_ms, beside those of "
+                             "benchmarks/rows/published-runs.csv")
     parser.add_argument("--simulate", action="store_true",
                         help="predicted alone (the default)")
     parser.add_argument("--measure", action="store_true",
@@ -65,13 +65,17 @@ def add_arguments(parser):
 def draw(options):
     if options.measure or options.results:
         return [on_this_machine(options)]
-    known = measured(options.rows)
-    table = known.merge(predicted(options.rows), on="row", validate="one_to_one")
+    files = [str(ROWS), *([options.rows] if options.rows else [])]
+    table = pd.concat([with_prediction(file) for file in files], ignore_index=True)
     table["off_percent"] = (100 * (table["predicted_ms"] / table["measured_ms"] - 1)).round(3)
-    sweep = swept(options.rows, known)
+    sweep = swept(files[-1], measured(files[-1]))
     errors = pd.DataFrame(sweep).assign(row="sweep")
     return [Drawn(FIGURE.name, figure_of(table, sweep),
                   pd.concat([table, errors], ignore_index=True), verdicts(table, sweep))]
+
+
+def with_prediction(path):
+    return measured(path).merge(predicted(path), on="row", validate="one_to_one")
 
 
 def on_this_machine(options):
@@ -125,7 +129,7 @@ def predicted(path, *options):
 
 
 def swept(path, known):
-    """The mean error at each alpha, all else at the machines' defaults."""
+    """The mean error of a file's rows at each alpha, all else at the machines' defaults."""
     found = []
     with tempfile.TemporaryDirectory(prefix="longhaul-") as directory:
         file = Path(directory) / "alpha.toml"
@@ -150,11 +154,17 @@ def determination(table):
     return 1 - off / ((table["measured_ms"] - table["measured_ms"].mean()) ** 2).sum()
 
 
+def judged(table):
+    """Rows of the paper's cluster where there are some, otherwise all."""
+    own = table[table["machine"] == CLUSTER]
+    return own if len(own) else table
+
+
 def verdicts(table, sweep):
     own = table[table["machine"] == CLUSTER]
+    shown = judged(table)
     few = "Of the rows that papers report; name rows of the 512 GPUs: --rows FILE."
     count = f"{len(own)} rows of {CLUSTER}, nothing fitted to them."
-    shown = own if len(own) else table
     error, fit = mean_error(shown), determination(shown)
     inside = ((shown["measured_ms"] >= shown["low_ms"])
               & (shown["measured_ms"] <= shown["high_ms"])).mean()
@@ -187,7 +197,7 @@ def figure_of(table, sweep):
     paint_rows(axes[0], table)
     axes[1].plot([one["alpha"] for one in sweep], [one["mape"] for one in sweep], "o-",
                  color="#0b5394", markersize=4, label="one alpha for all messages")
-    axes[1].axhline(mean_error(table), color="#777777", linewidth=0.8, linestyle="--",
+    axes[1].axhline(mean_error(judged(table)), color="#777777", linewidth=0.8, linestyle="--",
                     label="defaults of the machines")
     axes[1].set_ylim(0, None)
     axes[1].set_xlabel("alpha of equation 1")
@@ -196,6 +206,12 @@ def figure_of(table, sweep):
     axes[1].legend(frameon=False)
     figure.tight_layout()
     return figure
+
+
+def title_of(table):
+    rows = judged(table)
+    where = f"on {CLUSTER}" if len(rows) < len(table) else "in the mean"
+    return f"Nothing fitted: {mean_error(rows):.1f}% {where}, R2 {determination(rows):.4f}"
 
 
 def paint_rows(axes, table):
@@ -214,8 +230,7 @@ def paint_rows(axes, table):
     axes.set_ylim(ends)
     axes.set_xlabel("measured iteration (s)")
     axes.set_ylabel("predicted, with 90% (s)")
-    axes.set_title(f"Nothing fitted: {mean_error(table):.1f}% in the mean, R2 "
-                   f"{determination(table):.4f}", loc="left", fontweight="bold")
+    axes.set_title(title_of(table), loc="left", fontweight="bold")
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.legend(frameon=False)
