@@ -45,20 +45,20 @@ class AllSix(unittest.TestCase):
                  "wan": {"payload_bytes": 8, "nominal_bytes": 8}}
         self.write("trained", MADE | {
             "benchmark": "bench_train", "command_line": "bench_train x", "train": {"curves": [
-                curve | {"method": method, "period_ns": 1e9 * period,
+                curve | {"method": method, "period_ns": period and 1e9 * period,
                          "settings": {"staleness": 0}, "rival": {"local_steps": steps}}
                 for method, period, steps in periods]}})
 
-    def drawn(self, measured, update=0.1):
+    def drawn(self, measured, update=0.1, code=0):
         """Plans of 1.0, 1.2 and 1.5 s that took `measured` seconds, and a method of 0.1 s an update
-        that took `update`; what was said."""
+        that took `update` (0: it is not known); what was said."""
         self.write("layouts", {"plans": [plan(["layout"], 2.0), plan([], 3.0)]}, "advice.json")
         self.write("methods", {"plans": [
             plan(["method"], 0.1) | {"loss": {"method": "diloco:10"}},
             plan([], 0.9) | {"loss": {"method": "none"}}]}, "advice.json")
         for number, seconds in enumerate((2.01, 3.0), 1):
             self.pipeline_record(f"layouts-{number}", seconds)
-        self.train_record((("diloco:10", 10 * update, 10),))
+        self.train_record((("diloco:10", 10 * update or None, 10),))
         self.write("advice", {"plans": [plan(["order", "turns"], 1.0), plan(["order"], 1.2),
                                         plan([], 1.5, "best")]}, "advice.json")
         for number, seconds in enumerate(measured, 1):
@@ -71,10 +71,13 @@ class AllSix(unittest.TestCase):
                            "predicted_utilisation": {"training": 0.5, "total": 0.9}}]})
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            code = guarded(lambda: figure.main(["all-six", "--results", str(self.results), "--out",
-                                                str(self.out)]), "figure")
-        self.assertEqual(code, 0, said.getvalue())
+            ended = guarded(lambda: figure.main(["all-six", "--results", str(self.results), "--out",
+                                                 str(self.out)]), "figure")
+        self.assertEqual(ended, code, said.getvalue())
         return said.getvalue()
+
+    def test_a_method_that_exchanged_once_has_no_time(self):
+        self.assertIn("diloco:10 has exchanged once", self.drawn((1, 1.2, 1.5), update=0, code=2))
 
     def test_names_the_farthest_and_the_order(self):
         said = self.drawn((1.01, 1.2, 1.53))

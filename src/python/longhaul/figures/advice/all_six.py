@@ -44,7 +44,7 @@ def add_arguments(parser):
                         help="of stretches with prefill and without (default: %(default)s)")
 
 
-    parser.add_argument("--updates", type=int, default=40, metavar="N",
+    parser.add_argument("--updates", type=int, default=120, metavar="N",
                         help="that each method trains (default: %(default)s)")
     parser.add_argument("--text", metavar="FILE", help="what to learn (default: Python's library)")
 
@@ -192,6 +192,9 @@ def rows_of_methods(directory):
     for number, plan in plans_by_methods(directory):
         method = plan["loss"]["method"]
         curve = curves[method]
+        if curve["period_ns"] is None:
+            raise Failure(f"{directory / 'trained'}: {method} has exchanged once (no time lies between "
+                          "two). Train more updates: --updates N.")
         rows.append(provenance.add(
             row_of_plan(METHODS, number, plan, curve["period_ns"] / records.local_steps(curve))
             | {"schedule": method, "check": curve["check"],
