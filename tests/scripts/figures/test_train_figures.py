@@ -89,6 +89,10 @@ class TrainFigures(unittest.TestCase):
         table = self.drawn("train-methods").set_index("method")
         self.assertTrue(pd.isna(table.loc["stella", "seconds_to_target"]))
 
+    def test_nothing_that_reached_the_target_is_drawn_too(self):
+        self.keep("numbers", [curve(method, 1, 10 ** 8, None) for method in ("none", "stella")])
+        self.assertTrue(self.drawn("train-methods")["seconds_to_target"].isna().all())
+
     def test_blocks_are_read_from_the_names_of_methods(self):
         methods = ("none", "block:keep=1%:block=1:share=each", "block:keep=1%:block=16:share=each")
         for size in ("0.05M", "0.13M"):

@@ -110,7 +110,8 @@ def figure_of(table, options):
         axes.vlines(middle.index, mine.groupby("rate_mbps")["seconds_to_target"].min(),
                     mine.groupby("rate_mbps")["seconds_to_target"].max(), color=colour, linewidth=2)
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    if table["seconds_to_target"].notna().any():
+        axes.set_yscale("log")
     rates = sorted(table["rate_mbps"].unique())
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
