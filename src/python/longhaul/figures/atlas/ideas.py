@@ -24,7 +24,7 @@ FIGURE = Figure(
            "([planner.md](planner.md))"),
     needs="`longhaul`, `bench_pipeline`",
     options="[--measure]",
-    repeat=Repeat("atlas", seconds=60, simulate=("--simulate",), measure=("--measure",), minutes=10))
+    repeat=Repeat("atlas", seconds=270, simulate=("--simulate",), measure=("--measure",), minutes=10))
 SCENARIO = "atlas-measured"
 MOVES = 200_000
 STAGES = 4

@@ -12,7 +12,7 @@ FIGURE = Figure(
     summary="TP, PP and DP of 48 GPUs, batches of 1, 2, 4 (Centauri figure 11)",
     shows="TP, PP and DP on 48 GPUs (Centauri figure 11)",
     options="[--overlaps LIST]",
-    repeat=Repeat("centauri", seconds=60))
+    repeat=Repeat("centauri", seconds=300))
 DIVISIONS = {"TP4+PP3+DP4": (4, 3, 4, 30), "TP2+PP3+DP8": (2, 3, 8, 30),
              "TP4+PP2+DP6": (4, 2, 6, 32)}
 BATCHES = (1, 2, 4)

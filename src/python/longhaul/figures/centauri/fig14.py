@@ -9,7 +9,7 @@ FIGURE = Figure(
     summary="FSDP16+DP on 16 to 256 GPUs of clusters A and B (Centauri figure 14)",
     shows="FSDP16+DP on 16 to 256 GPUs of clusters A and B (Centauri figure 14)",
     options="[--overlaps LIST]",
-    repeat=Repeat("centauri", seconds=60))
+    repeat=Repeat("centauri", seconds=130))
 
 
 def add_arguments(parser):

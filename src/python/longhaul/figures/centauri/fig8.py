@@ -10,7 +10,7 @@ FIGURE = Figure(
     summary="FSDP over 16 GPUs, 4 models x 4 batches, against the bound (Centauri figure 8)",
     shows="FSDP over 16 GPUs, 4 models x 4 batches (Centauri figure 8)",
     options="[--overlaps LIST]",
-    repeat=Repeat("centauri", seconds=60))
+    repeat=Repeat("centauri", seconds=100))
 BATCHES = (1, 2, 4, 8)
 KEYS = ("model", "batch")
 

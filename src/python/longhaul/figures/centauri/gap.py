@@ -11,7 +11,7 @@ FIGURE = Figure(
     summary="each overlap over the bound, in all cells of Centauri's FSDP figures",
     shows="each overlap over the bound, in all cells of Centauri's FSDP figures",
     options="[--overlaps LIST]",
-    repeat=Repeat("centauri", seconds=60))
+    repeat=Repeat("centauri", seconds=220))
 
 
 def add_arguments(parser):

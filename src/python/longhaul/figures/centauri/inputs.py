@@ -19,7 +19,7 @@ FIGURE = Figure(
     summary="verdicts on Centauri's claims over widths, rates, ports, gradient bytes and chunks",
     shows="verdicts on Centauri's claims over the inputs that the paper leaves open",
     options="[--figures LIST]",
-    repeat=Repeat("centauri", seconds=60))
+    repeat=Repeat("centauri", seconds=75))
 #: What each figure is judged by: the paper's rules, or the search where it is small.
 RULES = "centauri-rules"
 JUDGED = {"fig3": (fig3, ""),
