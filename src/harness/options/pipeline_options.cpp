@@ -7,6 +7,7 @@
 #include "base/unit_text.hpp"
 #include "collective/overlap/overlaps.hpp"
 #include "harness/options/credit.hpp"
+#include "harness/options/named_as.hpp"
 #include "harness/ranks/device_and_transport.hpp"
 #include "report/planning.hpp"
 
@@ -132,7 +133,8 @@ void check_leave(const PipelineOptions& options) {
     if (given) fail("{} and --leave are both given ({}). Leave one out.", option, why);
   };
   if (!options.rest_overlap.empty() && options.rest_overlap != kNoOverlap)
-    (void)collective::parse_overlaps(options.rest_overlap);
+    (void)named_as("--overlap", "--rest-overlap",
+                   [&] { return collective::parse_overlaps(options.rest_overlap); });
   refuse(options.adaptive, "--adaptive", "it selects among schedules of all ranks");
   refuse(!options.changes.empty(), "--change", "its iterations are of one scenario");
   refuse(!options.confidence.empty(), "--confidence", "the first part has a fixed number");

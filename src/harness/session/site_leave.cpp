@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/unit_text.hpp"
+#include "harness/options/named_as.hpp"
 #include "harness/ranks/main.hpp"
 #include "planner/choose_schedules.hpp"
 #include "planner/request.hpp"
@@ -24,6 +25,12 @@ const std::string& rest_schedule(const PipelineOptions& options) {
 
 const std::vector<std::string>& rest_overrides(const PipelineOptions& options) {
   return options.rest_overrides.empty() ? options.overrides : options.rest_overrides;
+}
+
+/// What is wrong with values of its own is said of --rest-set.
+Scenario rest_scenario(const PipelineOptions& options) {
+  const auto load = [&] { return scenario::load_scenario(options.rest, rest_overrides(options)); };
+  return options.rest_overrides.empty() ? load() : named_as("--set", "--rest-set", load);
 }
 
 std::vector<Rank> ranks_in(const Scenario& scenario, const std::string& datacenter) {
@@ -64,7 +71,7 @@ std::string planned(const PipelineOptions& options, const planner::PlannerOption
         "--leave {}: the run has {} iterations, and both parts need one. Give an iteration from 1 "
         "to {}, or more --iterations.",
         options.leave, iterations, iterations - 1);
-  const Scenario rest = scenario::load_scenario(options.rest, rest_overrides(options));
+  const Scenario rest = rest_scenario(options);
   const auto places = ranks_of_rest(whole, rest, leave.site);
   if (whole.ranks() != ranks)
     fail("scenario {} needs {} ranks, but {} are running. Start it with scripts/mpi -n {}.",

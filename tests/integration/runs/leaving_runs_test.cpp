@@ -4,6 +4,7 @@
 namespace longhaul::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -120,10 +121,21 @@ TEST_F(LeavingRuns, WhatIsWrongIsSaidBeforeTheFirstIteration) {
   EXPECT_THAT(refused(options, 2), HasSubstr("--adaptive and --leave"));
   options = leaving("east", rest);
   options.insert(options.end(), {"--rest-set", "parallel.microbatchs=2"});
-  EXPECT_THAT(refused(options, 2), HasSubstr("microbatchs"));
+  EXPECT_THAT(refused(options, 2),
+              AllOf(HasSubstr("--rest-set parallel.microbatchs=2: "),
+                    HasSubstr("Did you mean \"microbatches\"?"), Not(HasSubstr(" --set"))));
+  options.back() = "microbatches";
+  EXPECT_THAT(refused(options, 2), HasSubstr("--rest-set microbatches: there is no \"=\""));
+  options.back() = "parallel=2";
+  EXPECT_THAT(refused(options, 2), HasSubstr("Write --rest-set parallel.KEY=VALUE."));
+  // Values of both parts are of --set.
+  options.back() = "parallel.microbatchs=2";
+  *(options.end() - 2) = "--set";
+  EXPECT_THAT(refused(options, 2), HasSubstr(": --set parallel.microbatchs=2: "));
   options = leaving("east", rest);
   options.insert(options.end(), {"--rest-overlap", "zero33"});
-  EXPECT_THAT(refused(options, 2), HasSubstr("zero33"));
+  EXPECT_THAT(refused(options, 2), HasSubstr("--rest-overlap: there is no overlap \"zero33\". "
+                                             "Did you mean \"zero3\"?"));
   options = {"--rest-overlap", "zero3", "--out", out()};
   EXPECT_THAT(refused(options, 2), HasSubstr("--leave and --rest belong together"));
 }
