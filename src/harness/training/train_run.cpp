@@ -116,6 +116,12 @@ private:
 }  // namespace
 
 void check_can_train(const Scenario& scenario, int ranks) {
+  if (scenario.run.time_scale != 1)
+    fail(
+        "scenario {} has run.time_scale = {:g}, and layers that compute take the time that they "
+        "take (beside links of another scale no time would be the scenario's). Leave it out, or "
+        "write --set run.time_scale=1.",
+        scenario.name, scenario.run.time_scale);
   (void)training::model_shape(scenario);
   if (scenario.parallel.gradient_sync != GradientSync::compressed)
     fail(
