@@ -115,13 +115,15 @@ Duration ExpectedTraining::end(Duration now) {
   return last;
 }
 
-bool ExpectedTraining::is_ready(std::int32_t rank) const {
-  if (next_block(rank) == blocks(rank)) return false;
-  const auto before = graph_.before(graph_.blocks(rank)[next_block(rank)]);
-  return std::ranges::all_of(before, [&](const TrainingGraph::Edge& edge) {
+Duration ExpectedTraining::ready_at(std::int32_t rank) const {
+  if (next_block(rank) == blocks(rank)) return Duration::max();
+  Duration last{};
+  for (const TrainingGraph::Edge& edge : graph_.before(graph_.blocks(rank)[next_block(rank)])) {
     const auto& known = edge.moment == TrainingGraph::Moment::end ? end_ : hold_end_;
-    return known[edge.from] != kOpen;
-  });
+    if (known[edge.from] == kOpen) return Duration::max();
+    last = std::max(last, known[edge.from]);
+  }
+  return last;
 }
 
 IterationBubbles ExpectedTraining::bubbles(Duration now) {

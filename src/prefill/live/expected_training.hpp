@@ -44,7 +44,10 @@ public:
   [[nodiscard]] Duration closes(std::int32_t rank, std::size_t block, Duration now);
   [[nodiscard]] Duration end(Duration now);
   /// Has all ended that the GPU's next block waits for? Then it computes, or is kept waiting.
-  [[nodiscard]] bool is_ready(std::int32_t rank) const;
+  [[nodiscard]] bool is_ready(std::int32_t rank) const { return ready_at(rank) < Duration::max(); }
+  /// When the last of it did; Duration::max() where something has not, or the GPU has no next
+  /// block.
+  [[nodiscard]] Duration ready_at(std::int32_t rank) const;
   /// Of the GPUs, those that have closed left out; the period is the expected end.
   [[nodiscard]] IterationBubbles bubbles(Duration now);
 

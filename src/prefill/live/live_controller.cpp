@@ -233,7 +233,8 @@ Duration LiveController::left_over(std::size_t pipeline, std::size_t block, Dura
   Duration left{};
   for (const Entry& entry : entries_)
     if (at(entry.answer.pipeline) == pipeline && !entry.ended.front() && !entry.is_withdrawn &&
-        entry.closes.front() < block && expected_.closes(rank, entry.closes.front(), now) <= now)
+        !is_killed(entry) && entry.closes.front() < block &&
+        expected_.closes(rank, entry.closes.front(), now) <= now)
       left += entry.waiting.whole;
   return left;
 }
@@ -242,7 +243,7 @@ Duration LiveController::left_over(std::size_t pipeline, std::size_t block, Dura
 FreeTime LiveController::free_time(Duration now) {
   FreeTime free{expected_.bubbles(now), {false, 1, true}, least_stage_time(served_)};
   for (const Entry& entry : entries_) {
-    if (entry.is_withdrawn) continue;
+    if (entry.is_withdrawn || is_killed(entry)) continue;
     const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];
     for (int stage = 0; stage < model(own.model).stages; ++stage) {
       if (entry.ended[to_size(stage)]) continue;

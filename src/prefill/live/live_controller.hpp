@@ -22,6 +22,7 @@ struct LiveControllerOptions {
   /// So long before a bubble opens it is filled from a backlog: more hides a late controller, less
   /// knows more.
   Duration lead{20'000'000};
+  Overrun overrun = Overrun::finish;  ///< what GPUs do, of which they say nothing
   Expectation expects{};              ///< what it goes by
   std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };
@@ -44,8 +45,9 @@ struct LivePlaced {
 ///  - A backlog: `best_fit` on one GPU fills each bubble, as it is about to open, with the waiting
 ///    prompts that fill it most; else in strict order, each as its start is so near.
 /// Keys and values of a prompt count as they will be sent where nothing else holds the interfaces;
-/// a prompt holds a place at its decode rank until its first token. An open loop's request that
-/// finds none is refused (`decode`), one of a backlog waits.
+/// a prompt holds a place at its decode rank until its first token, or until it is killed, which
+/// follows from what its GPU goes by: a layer of it ended and training's block was ready. An open
+/// loop's request that finds none is refused (`decode`), one of a backlog waits.
 /// Stretches follow each other: begin_stretch(), a source() that is played, end_stretch().
 class LiveController {
 public:
@@ -79,6 +81,8 @@ private:
     Duration end{};
     std::vector<std::size_t> closes;  ///< by stage: the block that closes its bubble
     std::vector<bool> ended;          ///< by stage
+    Duration layer_end{-1};           ///< of the last layer that is over, not a stage's last one
+    std::size_t next_block = 0;       ///< of its GPU, as that ended
     bool is_done = false;             ///< its first token is there
     bool is_withdrawn = false;
     bool comes_back = false;  ///< withdrawn, and waits again
@@ -96,6 +100,8 @@ private:
   void let_in(Duration now);
   void cancel(std::int64_t request, Duration now);
   bool withdraw(Entry& entry, Duration now);
+  /// Has its GPU stopped it at a layer's end?
+  [[nodiscard]] bool is_killed(const Entry& entry) const;
   void give_up(const Waiting& waiting);
   void tell_of(const Entry& entry, NewsKind kind, Duration end);
   [[nodiscard]] std::optional<RefusalReason> admit(Waiting& waiting);

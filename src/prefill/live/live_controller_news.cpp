@@ -10,8 +10,13 @@ namespace longhaul::prefill {
 void LiveController::stage_ended(const LiveOp& op, const LiveAnswer& answer, Duration end) {
   const auto found = entry_of_.find(answer.request);
   if (found == entry_of_.end()) return;
-  if (op.part + 1 != live_.slot(op.pipeline, op.number)[at(op.stage)].parts) return;
   Entry& entry = entries_[found->second];
+  if (op.part + 1 != live_.slot(op.pipeline, op.number)[at(op.stage)].parts) {
+    entry.layer_end = end;
+    entry.next_block =
+        expected_.next_block(live_.pipelines[at(op.pipeline)].pipeline.ranks[to_size(op.stage)]);
+    return;
+  }
   entry.ended[at(op.stage)] = true;
   if (to_size(op.stage) + 1 < entry.ended.size()) return;
   if (sends(model(live_.pipelines[at(op.pipeline)].model))) return;
@@ -52,8 +57,8 @@ bool LiveController::has_decode_slot(std::size_t pipeline) const {
   const Rank decode = decode_of(pipeline);
   const auto held = std::ranges::count_if(entries_, [&](const Entry& entry) {
     const std::size_t which = at(entry.answer.pipeline);
-    return !entry.is_done && !entry.is_withdrawn && sends(model(live_.pipelines[which].model)) &&
-           decode_of(which) == decode;
+    return !entry.is_done && !entry.is_withdrawn && !is_killed(entry) &&
+           sends(model(live_.pipelines[which].model)) && decode_of(which) == decode;
   });
   const auto found = std::ranges::find(live_.decodes, decode, &LiveDecode::rank);
   return found != live_.decodes.end() && held < found->slots;  // a GPU may have no slices at all
@@ -107,6 +112,16 @@ bool LiveController::withdraw(Entry& entry, Duration now) {
   withdrawal.is_withdrawn = true;
   outbox_.push_back(withdrawal);
   return true;
+}
+
+/// As the GPU decides it, when it hears the same by then. What it heard later, and goes on with,
+/// counts again as its next layer ends.
+bool LiveController::is_killed(const Entry& entry) const {
+  const bool is_in_layers = entry.layer_end >= Duration{} && !entry.ended.front();
+  if (options_.overrun != Overrun::kill || !is_in_layers) return false;
+  const std::int32_t rank = live_.pipelines[at(entry.answer.pipeline)].pipeline.ranks.front();
+  return expected_.next_block(rank) > entry.next_block ||
+         expected_.ready_at(rank) <= entry.layer_end;
 }
 
 void LiveController::give_up(const Waiting& waiting) {

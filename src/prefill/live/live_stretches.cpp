@@ -6,6 +6,17 @@
 
 namespace longhaul::prefill {
 
+namespace {
+
+/// Who gives no way kills nothing.
+LiveControllerOptions controller_options(const LiveOptions& options) {
+  LiveControllerOptions controller = options.controller;
+  controller.overrun = options.manners.gives_way ? options.manners.overrun : Overrun::finish;
+  return controller;
+}
+
+}  // namespace
+
 LiveStretches::LiveStretches(const Plan& training, const OpTimes& times,
                              const IterationBubbles& stretch, const std::vector<Served>& served,
                              const std::vector<Request>& file, Arrivals& arrivals, Rank controller,
@@ -19,7 +30,7 @@ LiveStretches::LiveStretches(const Plan& training, const OpTimes& times,
                       : std::vector<int>{}})},
       graph_{training, times, stretch.gpus},
       options_{std::move(options)},
-      controller_{live_, graph_, stretch, served, file, arrivals, options_.controller},
+      controller_{live_, graph_, stretch, served, file, arrivals, controller_options(options_)},
       logs_(live_.plan.ranks.size()) {
   live_.plan.extras.sources.push_back({live_.controller, [this] { return controller_.source(); }});
   for (std::size_t rank = 0; rank < live_.lanes.size(); ++rank) {

@@ -10,13 +10,13 @@ namespace {
 
 /// 2 stages, F 100 ms, B 200 ms, GPipe; keys and values of 25,600 bytes a layer of 100 tokens go to
 /// a decode rank, in slices of 5 ms.
-PlacedStretch two_gpus_with_decode(int slots = 1024) {
+PlacedStretch two_gpus_with_decode(int slots = 1024, int layers = 2) {
   Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
   scenario.costs.forward.assign(2, 100ms);
   scenario.costs.backward.assign(2, 200ms);
   scenario.costs.message.assign(2, Bytes{});
   ServedModel& model = scenario.served.front();
-  model.dimensions = ServedDimensions{.layers = 2,
+  model.dimensions = ServedDimensions{.layers = layers,
                                       .hidden = 64,
                                       .intermediate = 128,
                                       .heads = 4,
@@ -74,6 +74,30 @@ TEST(LiveStretches, RefuseWhatFindsNoPlaceAtItsDecodeRank) {
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_EQ(refused[0].request, 1);
   EXPECT_EQ(refused[0].refused, RefusalReason::decode);
+}
+
+// The first begins at 250 ms and takes 380 in 8 layers: training's block gets ready at 500 ms, and
+// it is killed at 535, as its sixth layer ends. The second asks before that, the third after it.
+TEST(LiveStretches, GiveTheDecodeSlotOfAKilledPromptToTheNext) {
+  const PlacedStretch stretch = two_gpus_with_decode(1, 8);
+  LiveOptions options;
+  options.kv = KvSending::layerwise;
+  options.manners.overrun = Overrun::kill;
+  options.manners.takes = [](std::size_t, std::int32_t request, Duration whole) {
+    return request == 0 ? 380ms : whole;
+  };
+  LivePlayed played{stretch, {{0, 250ms, 100}, {1, 534ms, 10}, {2, 536ms, 10}}, options};
+  const LiveFilled filled = played.play();
+  EXPECT_EQ(played.live().tally().killed, 1);
+  const auto& refused = played.live().controller().refused();
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_EQ(refused[0].request, 1);
+  EXPECT_EQ(refused[0].refused, RefusalReason::decode);
+  ASSERT_EQ(filled.decisions.size(), 2U);
+  EXPECT_EQ(filled.decisions[1].request, 2);
+  ASSERT_EQ(filled.filled.tokens.size(), 1U) << "the killed one has none";
+  EXPECT_TRUE(played.ran(filled.filled.tokens[0].op));
+  EXPECT_EQ(filled.filled.tokens[0].decision, 1U);
 }
 
 }  // namespace

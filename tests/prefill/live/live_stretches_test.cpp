@@ -179,6 +179,26 @@ TEST(LiveStretches, FinishOrKillWhatOverruns) {
   EXPECT_EQ(killed.wall, 932'500us);
 }
 
+// Killed at 532.5 ms in the first iteration's bubble, it takes no time of the second's, which opens
+// at 1,100 ms, as the controller expects it at 600 (it does not know yet that training is late).
+TEST(LiveStretches, PlaceAfterAKilledPromptAsIfItWereGone) {
+  PlacedStretch stretch{gpipe_of_two(1ms).scenario, "gpipe", 2};
+  ServedDimensions dimensions;
+  dimensions.layers = 8;
+  stretch.served.front().model.dimensions = dimensions;
+  stretch.served.front().serving.pipelines.pop_back();
+  LiveOptions options;
+  options.manners.overrun = Overrun::kill;
+  options.manners.takes = [](std::size_t, std::int32_t request, Duration whole) {
+    return request == 0 ? 380ms : whole;
+  };
+  LivePlayed played{stretch, {{0, 150ms, 100}, {1, 600ms, 100}}, options};
+  const LiveFilled filled = played.play();
+  EXPECT_EQ(played.live().tally().killed, 1);
+  ASSERT_EQ(filled.decisions.size(), 2U);
+  EXPECT_EQ(filled.decisions[1].start, 1100ms);
+}
+
 // The control: it starts whatever it has at once.
 TEST(LiveStretches, HarmTrainingWhereGpusGiveNoWay) {
   const PlacedStretch stretch = gpipe_of_two(1ms);
