@@ -54,8 +54,11 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
   if (!ranks.host_ranks().all_local()) played.engine.clock_offset = environment.clock().offset;
   const nlohmann::json before = environment.before();
   harness::LivePrediction predicted;
-  if (played.controller == harness::PrefillController::live && ranks.is_first())
+  if (played.controller == harness::PrefillController::live && ranks.is_first()) {
+    const std::string warning = harness::warning_of(harness::short_of_slices(planned, played));
+    if (!warning.empty()) fmt::print(stderr, "longhaul: {}\n", warning);
     predicted = harness::predict_live(planned, played);
+  }
   std::optional<harness::PrefillRows> rows;
   if (!options.out.empty())
     rows.emplace(ranks, planned, options, predicted, played, environment, before);

@@ -249,6 +249,28 @@ std::vector<prefill::Decision> LivePairs::answers() {
   return all;
 }
 
+ShortOfSlices short_of_slices(const PlannedStretches& planned, const PrefillSettings& settings) {
+  ShortOfSlices found;
+  if (settings.controller != PrefillController::live || !planned.sends_kv()) return found;
+  const int slots = prefill::slots_of(planned.bubbles, planned.served);
+  for (const std::int64_t each :
+       prefill::slices_of(planned.bubbles, planned.served, settings.kv, slots)) {
+    if (each <= prefill::kMostLiveSlices) continue;
+    ++found.gpus;
+    found.most = std::max(found.most, each);
+  }
+  return found;
+}
+
+std::string warning_of(const ShortOfSlices& found) {
+  if (found.gpus == 0) return {};
+  return fmt::format(
+      "{} of the GPUs could have as many as {} slices of keys and values to send in a stretch, and "
+      "a live run has {} for each (prompts without one wait for the next stretch). Make slices "
+      "larger: --set prefill.decode.slice=64MiB.",
+      found.gpus, found.most, prefill::kMostLiveSlices);
+}
+
 LivePrediction predict_live(const PlannedStretches& planned, const PrefillSettings& settings) {
   LivePairs pairs{planned, settings};
   LivePrediction predicted;

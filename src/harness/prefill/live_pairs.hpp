@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/ranks.hpp"
@@ -61,6 +62,17 @@ private:
   Run run_;
   std::vector<prefill::Decision> answers_;
 };
+
+/// GPUs that could have more slices of keys and values to send in a stretch than a live run has for
+/// each, and the most that one could.
+struct ShortOfSlices {
+  int gpus = 0;
+  std::int64_t most = 0;
+};
+[[nodiscard]] ShortOfSlices short_of_slices(const PlannedStretches& planned,
+                                            const PrefillSettings& settings);
+/// For people; empty: none is short.
+[[nodiscard]] std::string warning_of(const ShortOfSlices& found);
 
 /// What a simulation of all stretches says of a live run.
 [[nodiscard]] LivePrediction predict_live(const PlannedStretches& planned,

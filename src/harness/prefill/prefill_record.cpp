@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/statistics/sample.hpp"
+#include "harness/prefill/live_pairs.hpp"
 #include "harness/records/pipeline_record.hpp"
 #include "prefill/outcome.hpp"
 #include "report/record_file.hpp"
@@ -305,6 +306,8 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
                   {"slices", kv.slices},
                   {"bytes", kv.bytes.count()},
                   {"predicted_slices", kv_of(run, &StretchPair::predicted).slices}};
+    if (settings.controller == PrefillController::live)
+      json["kv"]["gpus_short_of_slices"] = short_of_slices(planned, settings).gpus;
   }
   json["requests_detail"] = ordered_json::array();
   for (const prefill::Decision& each : run.answers) {

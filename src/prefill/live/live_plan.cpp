@@ -263,14 +263,15 @@ int slots_of(const IterationBubbles& stretch, const std::vector<Served>& served)
 
 bool sends_kv(const ServedModel& model) { return model.decode && model.dimensions; }
 
-std::vector<int> slices_of(const IterationBubbles& stretch, const std::vector<Served>& served,
-                           KvSending sending, int slots) {
-  constexpr double kMost = 1 << 14;
+std::vector<std::int64_t> slices_of(const IterationBubbles& stretch,
+                                    const std::vector<Served>& served, KvSending sending,
+                                    int slots) {
   std::vector<Duration> idle(to_size(stretch.gpus)), longest(to_size(stretch.gpus));
   for (const Bubble& bubble : stretch.bubbles) {
     idle[at(bubble.rank)] += bubble.length();
     longest[at(bubble.rank)] = std::max(longest[at(bubble.rank)], bubble.length());
   }
+  const Duration all_longest = longest.empty() ? Duration{} : std::ranges::max(longest);
   std::vector<double> most(to_size(stretch.gpus), 0);
   for (const Served& each : served) {
     if (!sends_kv(each.model)) continue;
@@ -278,8 +279,9 @@ std::vector<int> slices_of(const IterationBubbles& stretch, const std::vector<Se
       const auto whole = each.model.time(tokens);
       if (!whole || tokens > (std::int64_t{1} << 20)) break;
       for (int stage = 0; stage < each.model.stages; ++stage) {
-        const auto slices = kv_slices(each.model, tokens, stage, sending).size();
         const Duration takes = each.model.stage_time(*whole, stage);
+        if (takes > all_longest) continue;
+        const auto slices = kv_slices(each.model, tokens, stage, sending).size();
         for (const Pipeline& pipeline : each.serving.pipelines) {
           const std::size_t rank = at(pipeline.ranks[to_size(stage)]);
           if (takes > longest[rank]) continue;  // no bubble holds it
@@ -293,9 +295,7 @@ std::vector<int> slices_of(const IterationBubbles& stretch, const std::vector<Se
       }
     }
   }
-  std::vector<int> slices;
-  for (const double each : most) slices.push_back(static_cast<int>(std::min(each, kMost)));
-  return slices;
+  return {most.begin(), most.end()};
 }
 
 plan::DrawnWords LiveAnswer::words() const {

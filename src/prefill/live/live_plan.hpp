@@ -109,10 +109,12 @@ struct LivePlanOptions {
 /// Do keys and values of this model leave the GPUs that compute them?
 [[nodiscard]] bool sends_kv(const ServedModel& model);
 /// The most slices that each GPU could have to send of what it computes in the bubbles of a
-/// stretch, or twice that, likewise; of `slots` prompts of each pipeline at most.
-[[nodiscard]] std::vector<int> slices_of(const IterationBubbles& stretch,
-                                         const std::vector<Served>& served, KvSending sending,
-                                         int slots);
+/// stretch, or twice that, likewise; of `slots` prompts of each pipeline at most. A live run has
+/// kMostLiveSlices for each, and what a stretch has none left for waits for the next one.
+[[nodiscard]] std::vector<std::int64_t> slices_of(const IterationBubbles& stretch,
+                                                  const std::vector<Served>& served,
+                                                  KvSending sending, int slots);
+inline constexpr int kMostLiveSlices = 1 << 14;
 
 /// What the controller says of a prompt that it has placed, as words of its answer.
 struct LiveAnswer {

@@ -8,6 +8,19 @@ namespace longhaul::prefill {
 
 namespace {
 
+LivePlanOptions plan_options(const LiveOptions& options, const IterationBubbles& stretch,
+                             const std::vector<Served>& served, Rank controller) {
+  LivePlanOptions plan{controller,
+                       options.slots > 0 ? options.slots : slots_of(stretch, served),
+                       options.manners.overrun,
+                       options.kv,
+                       {}};
+  if (options.kv)
+    for (const std::int64_t each : slices_of(stretch, served, *options.kv, plan.slots))
+      plan.slices.push_back(static_cast<int>(std::min<std::int64_t>(each, kMostLiveSlices)));
+  return plan;
+}
+
 /// Who gives no way kills nothing.
 LiveControllerOptions controller_options(const LiveOptions& options) {
   LiveControllerOptions controller = options.controller;
@@ -21,13 +34,7 @@ LiveStretches::LiveStretches(const Plan& training, const OpTimes& times,
                              const IterationBubbles& stretch, const std::vector<Served>& served,
                              const std::vector<Request>& file, Arrivals& arrivals, Rank controller,
                              LiveOptions options)
-    : live_{make_live_plan(
-          training, served,
-          {controller, options.slots > 0 ? options.slots : slots_of(stretch, served),
-           options.manners.overrun, options.kv,
-           options.kv ? slices_of(stretch, served, *options.kv,
-                                  options.slots > 0 ? options.slots : slots_of(stretch, served))
-                      : std::vector<int>{}})},
+    : live_{make_live_plan(training, served, plan_options(options, stretch, served, controller))},
       graph_{training, times, stretch.gpus},
       options_{std::move(options)},
       controller_{live_, graph_, stretch, served, file, arrivals, controller_options(options_)},

@@ -59,6 +59,34 @@ TEST_F(PredictedLiveKv, CountsSlicesAndFirstTokens) {
   EXPECT_GT(record["training_delay"]["messages_bound_by_kv"], 0) << "slices are to be met";
 }
 
+// Slices of a byte are more than a run has.
+TEST_F(PredictedLiveKv, SaysWhereGpusAreShortOfSlices) {
+  const FilledStretch& first = predicted_.stretches.front();
+  const StretchOutcome with = outcome_of_filled(planned_, first, first.predicted);
+  PrefillRun run;
+  run.answers = run.predicted_answers = predicted_.answers;
+  run.pairs.push_back(
+      {true, with, outcome_of_training(planned_.training, planned_.predicted), with});
+  const auto counted = [&] {
+    return prefill_record(planned_, run, PrefillOptions{}, settings_,
+                          nlohmann::json{})["schedules"][0]["kv"]["gpus_short_of_slices"];
+  };
+  EXPECT_EQ(warning_of(short_of_slices(planned_, settings_)), "");
+  EXPECT_EQ(counted(), 0);
+  for (prefill::Served& each : planned_.served) each.model.decode->slice = Bytes{1};
+  const ShortOfSlices found = short_of_slices(planned_, settings_);
+  EXPECT_EQ(counted(), found.gpus);
+  EXPECT_GT(found.gpus, 0);
+  EXPECT_GT(found.most, prefill::kMostLiveSlices);
+  EXPECT_THAT(
+      warning_of(found),
+      ::testing::AllOf(::testing::HasSubstr(fmt::format("as many as {} slices", found.most)),
+                       ::testing::HasSubstr("16384 for each"),
+                       ::testing::HasSubstr("prefill.decode.slice")));
+  settings_.controller = PrefillController::planned;
+  EXPECT_EQ(short_of_slices(planned_, settings_).gpus, 0) << "it has as many as it needs";
+}
+
 // A trace takes no row without them, and the controller's rank, whose answers are rows, has none.
 TEST_F(PredictedLive, HasRowsOfReplicasAndDevices) {
   ASSERT_EQ(predicted_.stretches.size(), 3U);

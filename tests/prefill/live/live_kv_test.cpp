@@ -76,6 +76,21 @@ TEST(LiveStretches, RefuseWhatFindsNoPlaceAtItsDecodeRank) {
   EXPECT_EQ(refused[0].refused, RefusalReason::decode);
 }
 
+// A token has 2 layers of 256 bytes, each byte a slice. Both GPUs are idle for 300 ms: the first at
+// once, for prompts of 256 tokens at most, of those that double, of which it could begin
+// 1 + 2 * 300 / 256; the second for 200 ms at most, for 1 + 2 * 300 / 128 of 128 tokens.
+TEST(LiveStretches, HaveSoManySlicesForAGpuAndNoMore) {
+  PlacedStretch stretch = two_gpus_with_decode();
+  stretch.served.front().model.decode->slice = Bytes{1};
+  const auto most = slices_of(stretch.bubbles, stretch.served, KvSending::layerwise, 48);
+  EXPECT_EQ(most, (std::vector<std::int64_t>{438'272, 372'736}));
+  LiveOptions options;
+  options.kv = KvSending::layerwise;
+  LivePlayed played{stretch, {}, options};
+  for (const std::size_t gpu : {0U, 1U})
+    EXPECT_EQ(std::ssize(played.live().live().kv[gpu].sends), kMostLiveSlices);
+}
+
 // The first begins at 250 ms and takes 380 in 8 layers: training's block gets ready at 500 ms, and
 // it is killed at 535, as its sixth layer ends. The second asks before that, the third after it.
 TEST(LiveStretches, GiveTheDecodeSlotOfAKilledPromptToTheNext) {
