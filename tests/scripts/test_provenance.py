@@ -87,6 +87,19 @@ def digest_of(file):
     return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
 
 
+class Origin(unittest.TestCase):
+    def test_each_run_once(self):
+        origin = lambda **columns: provenance.origin(pd.DataFrame(columns))
+        self.assertEqual(origin(a=[1]), {})
+        self.assertEqual(origin(command=["", None]), {})
+        self.assertEqual(origin(p99_us=[1, 2], command=["a", "a"], commit=[1234567, 1234567]),
+                         {"command": "a", "commit": "1234567"})
+        self.assertEqual(origin(measured_s=[1, None], commit=["new", "older"]),
+                         {"command": "", "commit": "new"})
+        self.assertEqual(origin(source=["measured", "model"], command=["a", "b"]),
+                         {"command": "a", "commit": ""})
+
+
 class Kept(unittest.TestCase):
     """The files of results/reference."""
 

@@ -100,6 +100,17 @@ def is_measured(table):
     return found
 
 
+def origin(table):
+    """{"command": .., "commit": ..} of the runs that a figure's numbers come from, each once, "; "
+    between several: of its measured rows, or of all where no column says which are; empty where
+    none has one."""
+    measured = is_measured(table)
+    rows = table[measured] if measured.any() else table
+    found = {name: "; ".join(dict.fromkeys(text for text in rows[name].dropna().astype(str) if text))
+             if name in rows.columns else "" for name in ("command", "commit")}
+    return found if any(found.values()) else {}
+
+
 def problems(table):
     """Why a measured CSV is refused, a line each; none: it is accepted."""
     rows = table[is_measured(table)]

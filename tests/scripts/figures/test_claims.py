@@ -18,7 +18,7 @@ from longhaul.figures.crosspipe import (accuracy as crosspipe_accuracy, fig11 as
                                         table2 as crosspipe_table2, table5 as crosspipe_table5)
 from longhaul.figures.crosspipe.fig15 import verdict as delay_accumulates
 from longhaul.figures.crosspipe.runtimes import Lookup
-from longhaul.papers import claims, headline
+from longhaul.papers import claims, expected, headline
 from longhaul.papers.claims import FAILS, HOLDS, LARGER, NOT_JUDGED, PARTLY
 from longhaul.running import tools
 
@@ -185,6 +185,22 @@ class Saved(unittest.TestCase):
         self.assertEqual(list(rows.columns), claims.FIELDS)
         self.assertEqual(rows.loc[0, "verdict"], FAILS)
         self.assertIn("x-verdicts.csv", said.getvalue())
+
+    def test_with_the_runs_that_were_measured(self):
+        one = claims.judge("crossings-fig6", FAILS, "7", "")
+        numbers = pd.DataFrame({
+            "measured_s": [1.0, 2.0, 3.0, None], "commit": ["c0ffee1", "c0ffee1", "beef002", "0ld"],
+            "command": ["bench a", "bench b", "bench a", "longhaul simulate"]})
+        with tempfile.TemporaryDirectory() as directory:
+            with contextlib.redirect_stdout(io.StringIO()):
+                figure.save(Drawn("x-measured", plt.figure(), numbers, [one]), directory)
+            row = pd.read_csv(Path(directory) / "x-measured-verdicts.csv").loc[0]
+            self.assertIn("| 7 | does not hold |", claims.gathered(directory))
+            kept = expected.judge_verdicts("x-measured", Path(directory), Path(directory))
+        self.assertEqual(list(row.index), [*claims.FIELDS, "command", "commit"])
+        self.assertEqual(row["command"], "bench a; bench b")
+        self.assertEqual(row["commit"], "c0ffee1; beef002")
+        self.assertEqual([one.outcome for one in kept], [expected.AS_KNOWN])
 
     def test_gathered_for_a_document(self):
         with tempfile.TemporaryDirectory() as directory:

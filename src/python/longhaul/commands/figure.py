@@ -52,7 +52,8 @@ def save(drawn, directory):
         if drawn.verdicts:
             files.append(directory / f"{drawn.stem}-verdicts.csv")
             with replacing(files[2]) as file:
-                claims.table(drawn.verdicts).to_csv(file, index=False)
+                claims.table(drawn.verdicts, provenance.origin(drawn.numbers)).to_csv(
+                    file, index=False)
     except OSError as error:
         raise Failure(f"cannot write to {directory} ({error.strerror}). "
                       "Choose another --out.") from error

@@ -114,8 +114,10 @@ def spread(found, form=".2f", unit=""):
     return " to ".join(dict.fromkeys(ends)) + unit
 
 
-def table(verdicts):
-    return pd.DataFrame([asdict(verdict) for verdict in verdicts], columns=FIELDS)
+def table(verdicts, origin=()):
+    """`origin`: {column: text} of the runs that were judged, likewise for all (provenance.origin)."""
+    rows = pd.DataFrame([asdict(verdict) for verdict in verdicts], columns=FIELDS)
+    return rows.assign(**dict(origin))
 
 
 def text(verdicts):
