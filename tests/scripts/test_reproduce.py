@@ -287,6 +287,24 @@ class All(unittest.TestCase):
         self.assertEqual(section.count("crosspipe-table5.png"), 1)
         self.assertNotIn("not run", page)
 
+    def test_numbers_are_judged_once(self):
+        numbers = [number(number=kind, figure="crosspipe-table5", file="crosspipe-table5", low=0,
+                          high=9, kind=kind, column=column)
+                   for kind, column in (("simulated", "v"), ("measured", "measured_ns"))]
+        of_paper = lambda paper: numbers if paper == "crosspipe" else []
+        with mock.patch.object(registry, "expected", of_paper), \
+                mock.patch.object(expected, "judge", wraps=expected.judge) as judge:
+            self.assertEqual(self.run_it("--only", "crosspipe-table5")[0], 0)
+            self.assertEqual(judge.call_count, 2)
+            # A page has what was measured before, which a summary of simulated numbers leaves out.
+            self.assertEqual(self.run_it("--only", "crosspipe-table5", "--simulated-only")[0], 0)
+            self.assertEqual(judge.call_count, 4)
+        page = (self.root / "out" / "kept" / "crosspipe.md").read_text()
+        self.assertIn("| measured | 5 |", page)
+        self.assertIn("| simulated | 1 |", page)
+        summary = (self.root / "out" / "crosspipe" / "summary.csv").read_text()
+        self.assertNotIn("measured", summary)
+
     def test_what_lacks_its_data_is_named_and_nothing_is_kept(self):
         code, said = self.run_it("--keep")
         self.assertEqual(code, 3)

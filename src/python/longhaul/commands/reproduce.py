@@ -130,9 +130,13 @@ def main(arguments=None):
     if not failed and not any(run.done(kinds) for run in runs):
         raise Failure("nothing could be run here. Name other figures, or leave out "
                       "--simulated-only.", RUN_FAILED)
-    good = all([summarise(run, kinds) for run in runs])
+    # Pages are of what was measured earlier, too.
+    judged = {run.paper: run.outcomes(evidence.KINDS if options.paper == ALL else kinds)
+              for run in runs}
+    good = all([summarise(run, [one for kind in kinds for one in judged[run.paper][kind]])
+                for run in runs])
     if options.paper == ALL:
-        evidence.write(runs, directory)
+        evidence.write(runs, judged, directory)
         tools.say(f"pages: {directory / 'kept' / 'README.md'}")
     if failed:
         raise Failure(f"{len(failed)} parts failed: {', '.join(failed)}. Run the same command "
@@ -164,9 +168,8 @@ def run_all(runs, kinds, room):
     return failed, later
 
 
-def summarise(run, kinds):
+def summarise(run, outcomes):
     """Prints and writes how its numbers came out; whether all are as expected."""
-    outcomes = run.outcomes(kinds)
     text = expected.text(outcomes)
     run.write_summary(outcomes, text)
     print(text)

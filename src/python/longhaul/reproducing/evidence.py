@@ -8,6 +8,7 @@ import re
 import shlex
 import shutil
 from datetime import date
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -46,8 +47,9 @@ def another_begins(run, item, file):
     return bool(longer) or not re.match(r"[-.]", rest)
 
 
-def write(runs, directory):
-    """Fills directory/kept: files and pages of the parts that are done."""
+def write(runs, judged, directory):
+    """Fills directory/kept: files and pages of the parts that are done. `judged`: {paper: {kind:
+    outcomes}}."""
     kept = Path(directory) / "kept"
     shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir(parents=True)
@@ -57,7 +59,8 @@ def write(runs, directory):
                 for name, file in files_of(run, item, kind).items():
                     shutil.copyfile(file, kept / name)
     for run in runs:
-        (kept / f"{run.paper}.md").write_text(page(run, kept), encoding="utf-8")
+        (kept / f"{run.paper}.md").write_text(
+            page(run, chain(*judged[run.paper].values()), kept), encoding="utf-8")
     (kept / "README.md").write_text(summary(runs, kept), encoding="utf-8")
 
 
@@ -68,13 +71,13 @@ def table(heads, rows):
             + " |" for line in lines]
 
 
-def page(run, kept):
+def page(run, judged, kept):
     """Each figure of a paper: its picture, theirs beside ours, verdicts with reasons, commands."""
     lines = [f"# {TITLES[run.paper]}: every figure", "",
              f"Written by `scripts/reproduce all`, program of commit {run.commit}. Each measured "
              "row has its own command, commit and load in the CSV.", ""]
     outcomes = {}
-    for one in run.outcomes(KINDS):
+    for one in judged:
         outcomes.setdefault(one.figure, []).append(one)
     for item in run.items:
         lines += section(run, item, kept, outcomes.get(item.name, []))

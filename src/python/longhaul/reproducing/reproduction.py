@@ -151,18 +151,19 @@ class Reproduction:
                 if self.is_done(item, kind, options)}
 
     def outcomes(self, kinds):
-        """Of every number and claim of the parts that are done."""
+        """{kind: outcomes} of every number and claim of the parts that are done."""
         done = self.done(kinds)
-        found = [expected.judge(number, self.figures(number.kind))
-                 for number in registry.expected(self.paper)
-                 if (number.figure, number.kind) in done]
+        found = {kind: [] for kind in kinds}
+        for number in registry.expected(self.paper):
+            if (number.figure, number.kind) in done:
+                found[number.kind].append(expected.judge(number, self.figures(number.kind)))
         kept = tools.ROOT / "results" / "reference"
         for (figure, kind), item in done.items():
             if kind != "simulated":
                 continue
-            found += expected.judge_verdicts(figure, self.figures(kind), kept)
+            found[kind] += expected.judge_verdicts(figure, self.figures(kind), kept)
             if item.repeat.deterministic:
-                found += expected.judge_repeat(figure, self.figures(kind), kept)
+                found[kind] += expected.judge_repeat(figure, self.figures(kind), kept)
         return found
 
     def write_summary(self, outcomes, text):
