@@ -120,7 +120,7 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.flag("--resume", options.resume,
                  "goes on with the planned run in --out after its last finished pair");
   arguments.flag("--no-report", options.no_report, "no report.html in --out");
-  arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:STRETCH, freeze@");
+  arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:PAIR, freeze@");
   add_shared_options(arguments, options,
                      {{Shared::overrides},
                       {Shared::deadline},
