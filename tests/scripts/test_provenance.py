@@ -63,6 +63,14 @@ class Refused(unittest.TestCase):
                 table.loc[1, name] = None
                 self.assertIn(f"1 of 3 rows without {name}", provenance.problems(table))
 
+    def test_what_no_rank_played_needs_none(self):
+        rows = [{"source": source, "start_slot": 0.5} for source in (
+            "predicted", "simulated", "timetable", "model", "paper", "published", "measured")]
+        table = pd.DataFrame(rows)
+        self.assertEqual(list(provenance.is_measured(table)), [False] * 6 + [True])
+        stamped = provenance.stamp(table[6:], whole(1).iloc[0])
+        self.assertEqual(provenance.problems(pd.concat([table[:6], stamped])), [])
+
     def test_values_that_are_refused(self):
         for name, value, text in (("commit", "721c7a465055-dirty", "a tree with changes"),
                                   ("commit", "main", "a tree with changes, or from none"),

@@ -19,7 +19,7 @@ LEAST_N = 8
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 # A CSV with a value in a column of these names, or one that begins so, is measured.
 MARKS = ("measured", "sample_ns", "loss")
-NOT_MEASURED = ("predicted", "model", "published")  # in a column `source`
+NOT_MEASURED = ("predicted", "simulated", "timetable", "model", "paper", "published")  # in a column `source`
 RUN_FILE = "run.json"  # in a run's directory, by the one that started it
 
 
@@ -139,6 +139,11 @@ def problems(table):
 def add(row, run):
     """The facts of a run beside a figure's own numbers of it; empty where ranks did not run it."""
     return row | {name: run.get(name) for name in (*COLUMNS, *KINDS) if name not in row}
+
+
+def stamp(table, run):
+    """A table, all of whose rows are of one run, with its facts."""
+    return table.assign(**{name: run.get(name) for name in (*COLUMNS, *KINDS)})
 
 
 def later_note(table):

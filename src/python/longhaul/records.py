@@ -94,6 +94,15 @@ def pipeline_rows(record, directory=None):
     return [{**common, **schedule_row(entry)} for entry in record["schedules"]]
 
 
+def facts_of(directory, schedule):
+    """Of one schedule's run, for a picture of one of its `n` iterations; empty where no record
+    stands beside the trace."""
+    if not is_finished(directory):
+        return {}
+    rows = pipeline_rows(read_record(directory), Path(directory))
+    return next((row for row in rows if row["schedule"] == schedule), {})
+
+
 def schedule_row(entry):
     predicted, median = entry["predicted_ns"], entry["measured_median_ns"]
     row = {name: entry.get(name)

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.drawing import panels
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import Failure
@@ -9,6 +10,7 @@ from longhaul.figures.atlas import inputs
 from longhaul.figures.runs.timeline import measured_of, table_of
 from longhaul.papers import claims
 from longhaul.papers.expected import of_claim
+from longhaul.records import facts_of
 from longhaul.running import measuring, predict, tools
 from longhaul.trace import BLOCK_KINDS, crosses, select
 
@@ -46,7 +48,8 @@ def draw(options):
     trace = tools.simulate(scenario, [SCHEDULE], options.set)
     scale = 1.0
     if results:
-        trace = tools.read_run(results / points()[0].name)
+        run = results / points()[0].name
+        trace = tools.read_run(run)
         scale = trace.time_scale
     rows = select(trace.predicted, SCHEDULE)
     if rows.empty:
@@ -63,7 +66,7 @@ def draw(options):
         shown.append(panels.Panel(rows, f"measured: {found:.1f} s ({note}; "
                                         f"{100 * (found / span - 1):+.2f}%), {seconds:.2f} s a "
                                         "transfer"))
-        tables.append(table_of(rows, "measured"))
+        tables.append(provenance.stamp(table_of(rows, "measured"), facts_of(run, SCHEDULE)))
     figure = panels.draw_stack(shown, "Varuna over one TCP connection, GPT-B, 40 ms, 6 GPUs in 3 "
                                       "datacenters", scale, paper=PAPER)
     return [Drawn(FIGURE.name, figure, pd.concat(tables, ignore_index=True),

@@ -5,11 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 
+from longhaul import provenance
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.figures.atlas import inputs, slots as atlas_slots
 from longhaul.figures.runs.timeline import measured_of
 from longhaul.papers import claims
 from longhaul.papers.expected import of_claim
+from longhaul.records import facts_of
 from longhaul.running import measuring, predict, tools
 from longhaul.trace import BLOCK_KINDS, select
 
@@ -60,9 +62,12 @@ def draw(options):
                         for name in names], ignore_index=True)
     tables, drawn = [made, played], []
     if results:
-        trace = tools.read_run(results / points()[0].name)
-        tables.append(pd.concat([in_slots(measured_of(trace, name)[0], name, "measured",
-                                          trace.time_scale) for name in names], ignore_index=True))
+        run = results / points()[0].name
+        trace = tools.read_run(run)
+        tables.append(pd.concat([
+            provenance.stamp(in_slots(measured_of(trace, name)[0], name, "measured",
+                                      trace.time_scale), facts_of(run, name))
+            for name in names], ignore_index=True))
     found = verdicts(tables)
     for table in tables[1:]:
         source = table["source"].iloc[0]

@@ -92,23 +92,24 @@ def command_for(name, directory, options):
 
 
 def iterations_of(record, run, directory):
-    """One row an iteration; times in seconds of the scenario, not as played. `directory`: the
-    run's."""
+    """One row an iteration, n that the run has; times in seconds of the scenario, not as played.
+    `directory`: the run's."""
     if not record.get("schedules") or "first_iteration" not in record["schedules"][0]:
         raise Failure("the record does not say when its schedules began (none of bench_pipeline, "
                       "or an older one). Run it again.")
     scale = record.get("time_scale", 1.0) * 1e9
-    facts = provenance.of(record, directory) | {"time_scale": record.get("time_scale", 1.0)}
+    facts = provenance.of(record, directory) | {
+        "time_scale": record.get("time_scale", 1.0),
+        "n": sum(len(stretch["samples_ns"]) for stretch in record["schedules"])}
     rows, began = [], None
     for stretch in record["schedules"]:
         first = stretch["first_iteration"]
         began = stretch["schedule"] if first == 0 else began
-        facts["n"] = len(stretch["samples_ns"])
-        rows += [{"run": run, "began_as": began, "schedule": stretch["schedule"],
-                  "iteration": first + index, "predicted_s": stretch["predicted_ns"] / scale,
-                  "measured_s": sample / scale}
-                 for index, sample in enumerate(stretch["samples_ns"])]
-        rows[-facts["n"]:] = [provenance.add(row, facts) for row in rows[-facts["n"]:]]
+        rows += [provenance.add(
+            {"run": run, "began_as": began, "schedule": stretch["schedule"],
+             "iteration": first + index, "predicted_s": stretch["predicted_ns"] / scale,
+             "measured_s": sample / scale}, facts)
+            for index, sample in enumerate(stretch["samples_ns"])]
     return pd.DataFrame(rows)
 
 
