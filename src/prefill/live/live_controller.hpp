@@ -11,8 +11,8 @@
 
 #include "prefill/backlog_queue.hpp"
 #include "prefill/live/arrivals.hpp"
-#include "prefill/live/expected_training.hpp"
 #include "prefill/live/live_plan.hpp"
+#include "prefill/play/expected_training.hpp"
 
 namespace longhaul::prefill {
 

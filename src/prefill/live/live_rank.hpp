@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "prefill/live/expected_training.hpp"
 #include "prefill/live/live_plan.hpp"
+#include "prefill/play/expected_training.hpp"
 
 namespace longhaul::prefill {
 

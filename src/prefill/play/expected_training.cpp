@@ -1,4 +1,4 @@
-#include "prefill/live/expected_training.hpp"
+#include "prefill/play/expected_training.hpp"
 
 #include <algorithm>
 
