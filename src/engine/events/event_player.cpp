@@ -9,6 +9,13 @@
 
 namespace longhaul::engine {
 
+namespace {
+
+/// Who reads the board wakes no one who waits for room on it.
+constexpr Duration kFlushesAgain = std::chrono::microseconds{100};
+
+}  // namespace
+
 std::unique_ptr<PlanPlayer> make_event_player(EngineState& state, Device& device) {
   return std::make_unique<EventPlayer>(state, device);
 }
@@ -54,6 +61,7 @@ void EventPlayer::prepare(const plan::Stream& stream, int first, const PlayedWea
   board_.join();
   heard_.clear();
   sources_.begin(plan_, state_.host_ranks.self());
+  deadlines_.begin(plan_.extras.deadlines);
   for (auto* ops : {&asked_, &unmet_}) ops->clear();
   running_.clear();
   in_progress_ = 0;
@@ -115,6 +123,8 @@ bool EventPlayer::step(TimePoint at) {
   moved = heed_decisions(at) || moved;
   moved = advance_lanes(at) || moved;
   board_.flush();
+  if (board_.has_backlog() && virtual_clock() == nullptr && next_timer() > at + kFlushesAgain)
+    timers_.push({at + kFlushesAgain, Timer::Kind::wake, kNone<OpId>, -1});
   hand_over();
   if (moved) ++activity_;
   return moved;

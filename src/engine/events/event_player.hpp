@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "engine/events/op_board.hpp"
 #include "engine/events/stream_control.hpp"
 #include "engine/plan_player.hpp"
+#include "plan/asked_deadlines.hpp"
 #include "plan/asked_sources.hpp"
 #include "plan/stream_values.hpp"
 
@@ -141,7 +143,7 @@ private:
   void leave(OpInstance& op);
   void expect_give_up(const OpInstance& op, TimePoint at);
   void give_up(OpInstance& op, TimePoint at);
-  [[nodiscard]] bool misses_deadline(const OpInstance& op, TimePoint start) const;
+  [[nodiscard]] bool misses_deadline(OpInstance& op, TimePoint start, TimePoint at);
   [[nodiscard]] Duration duration_of(OpId op, int iteration) const;
   [[nodiscard]] Duration hold_time(OpId send, int iteration, TimePoint begin) const;
   [[nodiscard]] Duration hold_time(OpId send, int iteration, TimePoint begin, Duration calm) const;
@@ -186,6 +188,8 @@ private:
   void find_listeners();
   void publish(OpNews::Kind kind, OpId op, int iteration, TimePoint at);
   void send_news(Rank to, const OpNews& news);
+  void tell(std::span<const Rank> ranks, const OpNews& news);
+  void tell_who_heeds(std::span<const Rank> told, const OpNews& news);
   void receive_news(Rank from);
   bool hear(TimePoint at);
   void heed(const OpNews& news, TimePoint at, bool same_clock);
@@ -263,6 +267,7 @@ private:
 
   OpBoard board_;
   Sources sources_;
+  plan::AskedDeadlines deadlines_;
   std::unordered_map<OpId, std::vector<Rank>> listeners_;  ///< of this rank's ops: other ranks
   std::vector<Rank> told_of_begins_;                       ///< other ranks with windows
   std::vector<Rank> distant_;  ///< ranks of other hosts that this one tells something

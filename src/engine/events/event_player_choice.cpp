@@ -169,7 +169,7 @@ void EventPlayer::serve(OpInstance& op, TimePoint at) {
   Decided& decided = decided_.emplace_back(Decided{&op, from, true});
   const auto free = table_of(op.op).serve(op.op, from, [&](TimePoint start) {
     decided.start = start;
-    decided.misses = misses_deadline(op, start);
+    decided.misses = misses_deadline(op, start, at);
     const bool sends = plan_.op(op.op).kind == OpKind::send;
     const Duration takes =
         sends ? hold_time(op.op, op.iteration, start) : duration_of(op.op, op.iteration);
@@ -184,7 +184,7 @@ void EventPlayer::serve(OpInstance& op, TimePoint at) {
 /// Whose turn it is takes what it holds; one that would miss its deadline leaves it.
 void EventPlayer::choose(OpInstance& op, TimePoint at) {
   forget_asked(op);
-  const bool misses = misses_deadline(op, at);
+  const bool misses = misses_deadline(op, at, at);
   decided_.push_back({&op, at, misses});
   if (misses) return;
   const HoldTable::Free last = table_of(op.op).last_release(op.op);
@@ -209,7 +209,7 @@ bool EventPlayer::choose_here(TimePoint at) {
       op->wakes = from;
       continue;
     }
-    const bool misses = misses_deadline(*op, at);
+    const bool misses = misses_deadline(*op, at, at);
     if (!misses && !table.take_first(op->op, key_of(*op))) continue;
     forget_asked(*op);
     op->cause.raise(last.at, last.holder, BoundKind::resource);

@@ -10,7 +10,8 @@
 
 namespace longhaul::engine {
 
-/// Who hears of which op: those whose ops depend on it, and all ranks with a source.
+/// Who hears of which op: those whose ops depend on it, and all ranks with a source. (Ranks whose
+/// deadlines move have windows.)
 void EventPlayer::find_listeners() {
   const comm::HostRanks& host_ranks = state_.host_ranks;
   const Rank self = host_ranks.self();
@@ -44,29 +45,51 @@ void EventPlayer::find_listeners() {
   }
 }
 
-/// Through the board to ranks of this host, to others by a message each.
 void EventPlayer::publish(OpNews::Kind kind, OpId op, int iteration, TimePoint at) {
-  const std::vector<Rank>* ranks = &told_of_begins_;
+  std::span<const Rank> ranks{told_of_begins_};
   if (kind != OpNews::Kind::begun) {
-    if (listeners_.empty()) return;
     const auto found = listeners_.find(op);
-    if (found == listeners_.end()) return;
-    ranks = &found->second;
+    ranks = found == listeners_.end() ? std::span<const Rank>{} : std::span{found->second};
   }
+  const bool is_heeded = kind == OpNews::Kind::ended && deadlines_.heeds(op);
+  if (ranks.empty() && !is_heeded) return;
   const plan::Draw* const drawn = kind == OpNews::Kind::ended ? draw_of(op) : nullptr;
   const OpNews news{.at_ns = at.count(),
                     .op = static_cast<std::uint32_t>(op),
                     .iteration = iteration,
                     .kind = kind,
                     .words = drawn == nullptr ? plan::DrawnWords{} : drawn->words};
+  tell(ranks, news);
+  if (is_heeded) tell_who_heeds(ranks, news);
+}
+
+/// Through the board to ranks of this host, to others by a message each.
+void EventPlayer::tell(std::span<const Rank> ranks, const OpNews& news) {
   bool on_board = false;
-  for (const Rank rank : *ranks) {
+  for (const Rank rank : ranks) {
     if (!state_.host_ranks.is_local(rank)) {
       send_news(rank, news);
       continue;
     }
     if (!std::exchange(on_board, true)) board_.publish(news);
     state_.host_ranks.ring_doorbell(rank);
+  }
+}
+
+/// Ranks whose deadlines move: all that has windows may have such. They read the board before they
+/// decide, so that by the host's clock no one wakes them, but where the board is full.
+void EventPlayer::tell_who_heeds(std::span<const Rank> told, const OpNews& news) {
+  const auto is_told = [&](Rank rank) { return std::ranges::find(told, rank) != told.end(); };
+  bool on_board =
+      std::ranges::any_of(told, [&](Rank rank) { return state_.host_ranks.is_local(rank); });
+  for (const Rank rank : told_of_begins_) {
+    if (is_told(rank)) continue;
+    if (!state_.host_ranks.is_local(rank)) {
+      send_news(rank, news);
+      continue;
+    }
+    if (!std::exchange(on_board, true)) board_.publish(news);
+    if (virtual_clock() != nullptr || board_.has_backlog()) state_.host_ranks.ring_doorbell(rank);
   }
 }
 
@@ -105,9 +128,10 @@ void EventPlayer::heed(const OpNews& news, TimePoint at, bool same_clock) {
   if (!skipped) note_end(OpId{news.op}, news.iteration, when, news.words);
 }
 
-/// An op of any rank has ended: for sources and versions.
+/// An op of any rank has ended: for sources, deadlines and versions.
 void EventPlayer::note_end(OpId op, int iteration, TimePoint at, const plan::DrawnWords& words) {
   sources_.add({op, iteration, at - began_, words});
+  deadlines_.add({op, iteration, at - began_});
   if (facts_.watched.empty() || facts_.watched[index(op)] == 0) return;
   std::vector<int>& ended = ended_[op];
   ended.insert(std::ranges::upper_bound(ended, iteration), iteration);

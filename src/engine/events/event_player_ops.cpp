@@ -217,10 +217,7 @@ void EventPlayer::end(OpInstance& op, TimePoint due, TimePoint at) {
         entry->state = Sources::State::due;
       }
   }
-  if (const auto window = facts_.windows.find(op.op);
-      window != facts_.windows.end() && window->second.deadline != plan::kNoDeadline &&
-      due > begun_.at(op.iteration) + window->second.deadline)
-    op.outcome = Outcome::late;
+  if (due > op.deadline) op.outcome = Outcome::late;
   if (op.message != nullptr) close(op);
   const plan::Draw* const drawn = draw_of(op.op);
   note_end(op.op, op.iteration, at, drawn == nullptr ? plan::DrawnWords{} : drawn->words);
@@ -262,8 +259,10 @@ void EventPlayer::leave(OpInstance& op) {
   moves_ = true;
 }
 
-/// The nanosecond after the last in which it could start: it is given up then.
+/// The nanosecond after the last in which it could start: it is given up then. Where deadlines move
+/// no one knows which that is.
 void EventPlayer::expect_give_up(const OpInstance& op, TimePoint at) {
+  if (deadlines_.moves()) return;
   const auto window = facts_.windows.find(op.op);
   if (window == facts_.windows.end() || window->second.deadline == plan::kNoDeadline) return;
   const auto begun = begun_.find(op.iteration);
@@ -285,14 +284,16 @@ void EventPlayer::give_up(OpInstance& op, TimePoint at) {
   if (at + takes > begun->second + window->second.deadline) skip(op, Outcome::skipped, at);
 }
 
-/// Would an optional op that starts then end after its deadline?
-bool EventPlayer::misses_deadline(const OpInstance& op, TimePoint start) const {
+/// Would an optional op that starts then end after its deadline, as known at `at`?
+bool EventPlayer::misses_deadline(OpInstance& op, TimePoint start, TimePoint at) {
   const auto window = facts_.windows.find(op.op);
   if (window == facts_.windows.end() || window->second.deadline == plan::kNoDeadline) return false;
   const bool sends = plan_.op(op.op).kind == OpKind::send;
   const Duration takes =
       sends ? hold_time(op.op, op.iteration, start) : duration_of(op.op, op.iteration);
-  return start + takes > begun_.at(op.iteration) + window->second.deadline;
+  const Duration planned = begun_.at(op.iteration) - began_ + window->second.deadline;
+  op.deadline = began_ + deadlines_.of(op.op, op.iteration, planned, at - began_);
+  return start + takes > op.deadline;
 }
 
 const EventPlayer::RemoteEnd* EventPlayer::remote_end(OpId op, int iteration) const {

@@ -29,6 +29,7 @@ struct OpInstance {
   TimePoint other_ready = kNever;  ///< of a send: when its receiver was ready
   TimePoint other_lane = {};       ///< and since when its lane lets it start
   TimePoint wakes = kNever;        ///< the last timer set for it
+  TimePoint deadline = kNever;     ///< as it was known when it started
   Cause cause;                     ///< what it waited for last, as it was due
   EventMessage* message = nullptr;
 };

@@ -77,6 +77,14 @@ struct LaneSource {
   std::function<std::unique_ptr<OpSource>()> make;
 };
 
+/// Deadlines of windows that move with what has happened, as known when an op could start: until
+/// then it is not given up. What starts is late where it ends after the deadline that it started
+/// by.
+struct MovingDeadlines {
+  std::vector<OpId> heeds;  ///< ascending: ops of any rank, of whose ends the source hears
+  std::function<std::unique_ptr<DeadlineSource>()> make;  ///< empty: they stay as windows say
+};
+
 /// What computation pays for messages beside it. From the start of a message's transfer to its end
 /// both its ranks go on with what holds a device at 1/slowdown of the message's level; of several
 /// messages at once the largest counts. Other ranks of their nodes, host tasks and copies do not
@@ -104,6 +112,7 @@ struct PlanExtras {
   std::vector<OpServed> served;     ///< ascending by op
   std::vector<OpTask> tasks;        ///< ascending by op
   std::vector<LaneSource> sources;  ///< one at most of each lane
+  MovingDeadlines deadlines;
   Overlap overlap;
 };
 

@@ -74,6 +74,19 @@ public:
   [[nodiscard]] virtual Decision next(const PastEvents& past) = 0;
 };
 
+/// Says by when optional ops must end, as far as what has ended tells: it draws nothing. It is
+/// asked when one could start. The same past must give the same answer: simulator and ranks both
+/// ask.
+class DeadlineSource {
+public:
+  DeadlineSource() = default;
+  DeadlineSource(const DeadlineSource&) = delete;
+  DeadlineSource& operator=(const DeadlineSource&) = delete;
+  virtual ~DeadlineSource() = default;
+  /// Of an op with a window, whose deadline is `planned`; times count from the start of the run.
+  [[nodiscard]] virtual Duration deadline(OpId op, Duration planned, const PastEvents& past) = 0;
+};
+
 /// The source that a lane without one has: its ops, one after the other, in every iteration.
 class FixedList : public OpSource {
 public:

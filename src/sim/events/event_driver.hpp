@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "plan/asked_deadlines.hpp"
 #include "plan/asked_sources.hpp"
 #include "plan/link_model/weather.hpp"
 #include "plan/plan.hpp"
@@ -173,7 +174,8 @@ private:
   void start_chosen(std::uint32_t id);
   void release(std::uint32_t id);
   [[nodiscard]] std::uint32_t busy_resource(std::uint32_t id) const;
-  [[nodiscard]] bool misses_deadline(std::uint32_t id, Duration start) const;
+  [[nodiscard]] bool misses_deadline(std::uint32_t id, Duration start);
+  [[nodiscard]] Duration deadline_of(std::uint32_t id);
 
   // event_driver_notes.cpp: what others learn of an op
   void note_start(std::uint32_t id, Duration start);
@@ -234,6 +236,7 @@ private:
   plan::StreamValues values_;                               ///< by iteration
   std::size_t most_settings_ = 0;                           ///< that were in memory at a time
   std::unique_ptr<Sources> sources_;
+  plan::AskedDeadlines deadlines_;
 
   std::vector<std::uint32_t> busy_;           ///< by resource that chooses: its holders
   std::vector<ResourcePool::Free> released_;  ///< by such a resource: its last release

@@ -117,12 +117,21 @@ void EventDriver::release(std::uint32_t id) {
 }
 
 /// Would an optional op that starts then end after its deadline?
-bool EventDriver::misses_deadline(std::uint32_t id, Duration start) const {
+bool EventDriver::misses_deadline(std::uint32_t id, Duration start) {
   if (optional_.empty() || optional_[instances_.op(id)] == 0) return false;
-  const auto window = windows_.find(instances_.op(id));
-  if (window == windows_.end() || window->second.deadline == plan::kNoDeadline) return false;
+  const Duration deadline = deadline_of(id);
+  if (deadline == kForever) return false;
   const Duration takes = op(id).kind == OpKind::send ? hold_time(id, start) : duration_of(id);
-  return start + takes > begun_.at(instances_.iteration(id)) + window->second.deadline;
+  return start + takes > deadline;
+}
+
+/// By when an optional op must end, as known by now; kForever: whenever.
+Duration EventDriver::deadline_of(std::uint32_t id) {
+  const auto window = windows_.find(instances_.op(id));
+  if (window == windows_.end() || window->second.deadline == plan::kNoDeadline) return kForever;
+  const int iteration = instances_.iteration(id);
+  return deadlines_.of(instances_.id(id), iteration, begun_.at(iteration) + window->second.deadline,
+                       now_);
 }
 
 }  // namespace longhaul::sim

@@ -40,15 +40,13 @@ void EventDriver::note_end(std::uint32_t id, Duration hold_end, Duration end) {
     events_.push({time(id).start, id, EventKind::begin_hold});
     events_.push({hold_end, id, EventKind::end_hold});
   }
-  if (sources_ || (!watched_.empty() && watched_[instances_.op(id)] != 0)) {
+  if (sources_ || deadlines_.heeds(instances_.id(id)) ||
+      (!watched_.empty() && watched_[instances_.op(id)] != 0)) {
     instances_.expect_more(id);
     events_.push({end, id, EventKind::end_op});
   }
   if (optional_.empty()) return;
-  const auto window = windows_.find(instances_.op(id));
-  if (window != windows_.end() && window->second.deadline != plan::kNoDeadline &&
-      end > begun_.at(instances_.iteration(id)) + window->second.deadline)
-    instances_.outcomes[id] = Outcome::late;
+  if (end > deadline_of(id)) instances_.outcomes[id] = Outcome::late;
 }
 
 /// A block whose end depends on the messages beside it.
@@ -104,6 +102,7 @@ void EventDriver::note_op_end(std::uint32_t id, Duration end) {
     sources_->add(
         {instances_.id(id), iteration, end, draw == nullptr ? plan::DrawnWords{} : draw->words});
   }
+  deadlines_.add({instances_.id(id), iteration, end});
   if (!watched_.empty() && watched_[instances_.op(id)] != 0) {
     std::vector<int>& ended = ended_[instances_.op(id)];
     ended.insert(std::ranges::upper_bound(ended, iteration), iteration);

@@ -87,6 +87,7 @@ void EventDriver::set_up_tables() {
   if (!extras.windows.empty())
     optional_ = plan::ops_that_may_not_run(plan_, plan::MayNotRun::optional);
   for (const plan::OpWindow& window : extras.windows) windows_[number(window.op)] = window;
+  deadlines_.begin(extras.deadlines);
   if (!extras.priorities.empty()) priorities_.resize(count, 0);
   for (const plan::OpPriority& each : extras.priorities)
     priorities_[index(each.op)] = each.priority;

@@ -8,7 +8,7 @@
 #include "plan/check_extras.hpp"
 #include "played_plan.hpp"
 #include "sim/simulate.hpp"
-#include "support/needs_a_skipped_op.hpp"
+#include "support/optional_ops.hpp"
 
 namespace longhaul {
 namespace {
@@ -57,12 +57,14 @@ bool simulates(const RandomEventPlan& random) {
 }
 
 Compared compare(std::uint64_t first_seed, int seeds, const EventFeatures& features,
-                 int ranks_per_host = 0, int first = 0) {
+                 int ranks_per_host = 0, int first = 0,
+                 const std::function<void(Plan&)>& change = {}) {
   Compared seen;
   for (std::uint64_t seed = first_seed; seed < first_seed + static_cast<std::uint64_t>(seeds);
        ++seed) {
     SCOPED_TRACE(seed);
     RandomEventPlan random{seed, features};
+    if (change) change(random.plan);
     random.stream.first = std::min(first, random.stream.iterations - 1);
     if (plan::why_unsound(random.plan, random.stream)) continue;
     testing::VirtualRun run;
@@ -129,6 +131,50 @@ TEST(PlayedEventPlans, WhatNeedsASkippedOpIsSkippedAtOnce) {
   const OpResults played = testing::play_stream(ranks.plan, {}).iterations.front();
   EXPECT_EQ(played.outcomes[index(ranks.first)], Outcome::skipped);
   EXPECT_EQ(played.times[index(ranks.second)].start, Duration{0});
+}
+
+TEST(PlayedEventPlans, ADeadlineMovesWithWhatHasHappened) {
+  using testing::MovingDeadline;
+  const auto outcome = [](Duration takes, MovingDeadline::Deadline how) {
+    const MovingDeadline ranks{7ms, takes, how};
+    const OpResults played = testing::play_stream(ranks.plan, {}).iterations.front();
+    EXPECT_EQ(played.times[index(ranks.closes)].start, Duration{13ms});
+    return played.outcomes[index(ranks.optional)];
+  };
+  EXPECT_EQ(outcome(5ms, MovingDeadline::Deadline::moves), Outcome::ran);
+  EXPECT_EQ(outcome(6ms, MovingDeadline::Deadline::moves), Outcome::skipped);
+  EXPECT_EQ(outcome(5ms, MovingDeadline::Deadline::stays), Outcome::skipped);
+}
+
+/// Later by a time for each end that it has heard of: who has heard of another number says another
+/// one.
+class LaterByEnds : public plan::DeadlineSource {
+public:
+  Duration deadline(OpId, Duration planned, const plan::PastEvents& past) override {
+    heard_ += std::ssize(past.ended());
+    return planned + Duration{heard_};
+  }
+
+private:
+  std::int64_t heard_ = 0;
+};
+
+TEST(PlayedEventPlans, DeadlinesThatMove) {
+  EventFeatures features = none();
+  features.windows = true;
+  const Compared stay = compare(14'000, 200, features);
+  const auto move = [](Plan& plan) {
+    for (std::uint32_t i = 0; i < plan.ops.size(); i += 2)
+      plan.extras.deadlines.heeds.push_back(OpId{i});
+    plan.extras.deadlines.make = [] { return std::make_unique<LaterByEnds>(); };
+  };
+  const Compared moved = compare(14'000, 200, features, 0, 0, move);
+  EXPECT_GT(moved.plans, 150);
+  EXPECT_GT(moved.skipped, 20);
+  EXPECT_LT(moved.skipped, stay.skipped) << "some fit then";
+  features.choosing = features.far = true;
+  features.iterations = 4;
+  EXPECT_GT(compare(15'000, 200, features, 0, 0, move).skipped, 20);
 }
 
 TEST(PlayedEventPlans, StreamsThatGoOn) {

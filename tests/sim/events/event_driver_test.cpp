@@ -7,8 +7,8 @@
 #include "plan/plan_draft.hpp"
 #include "sim/simulate.hpp"
 #include "support/exchanging_replicas.hpp"
-#include "support/needs_a_skipped_op.hpp"
 #include "support/one_rank.hpp"
+#include "support/optional_ops.hpp"
 
 namespace longhaul::sim {
 namespace {
