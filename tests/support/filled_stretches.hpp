@@ -40,8 +40,15 @@ struct PlacedStretch {
         bubbles, served, prefill::PlacementPolicy::earliest, {false, 1}, means};
     return prefill::place_open_loop(controller, requests);
   }
+  /// With deadlines that move.
   [[nodiscard]] prefill::FilledPlan fill(const std::vector<prefill::Decision>& decisions,
-                                         const prefill::FillOptions& options = {}) const {
+                                         prefill::FillOptions options = {}) const {
+    options.graph =
+        std::make_shared<const prefill::TrainingGraph>(plan, times, scenario.training_ranks());
+    return fill_as_said(decisions, options);
+  }
+  [[nodiscard]] prefill::FilledPlan fill_as_said(const std::vector<prefill::Decision>& decisions,
+                                                 const prefill::FillOptions& options) const {
     return prefill::fill_plan(plan, times, bubbles.period, served, decisions, options);
   }
 

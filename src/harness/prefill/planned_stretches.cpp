@@ -129,6 +129,8 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   const Plan once = plan::lower(planned.schedule, planned.scenario);
   planned.training = plan::repeated(once, settings.stretch);
   planned.predicted = sim::simulate(planned.training);
+  planned.graph = std::make_shared<const prefill::TrainingGraph>(
+      planned.training, planned.predicted, planned.scenario.training_ranks());
   Timeline rows;
   plan::append_rows(rows, planned.training, planned.predicted, 0);
   planned.bubbles =
@@ -166,7 +168,7 @@ FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) 
     stretch.decisions.push_back(decision);
   }
   stretch.filled = prefill::fill_plan(training, predicted, stretch_time(), served,
-                                      stretch.decisions, {settings.manners, settings.kv});
+                                      stretch.decisions, {settings.manners, settings.kv, graph});
   stretch.filled.plan.schedule += "+prefill";
   stretch.predicted = sim::simulate_results(stretch.filled.plan);
   return stretch;

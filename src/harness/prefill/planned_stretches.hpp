@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct PlannedStretches {
   Schedule schedule;
   Plan training;      ///< a stretch without prefill
   OpTimes predicted;  ///< of it, over calm links: what controllers know
+  std::shared_ptr<const prefill::TrainingGraph> graph;  ///< of both
   prefill::IterationBubbles bubbles;
   std::vector<prefill::Served> served;
   std::vector<prefill::Request> requests;  ///< of the load; of a backlog, the file

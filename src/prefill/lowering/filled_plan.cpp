@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "prefill/lowering/expected_deadlines.hpp"
 #include "prefill/lowering/plan_additions.hpp"
 #include "prefill/prompt/memory_over_time.hpp"
 
@@ -64,6 +66,7 @@ public:
         serve(filled.plan, i, additions_.id(part), stages_[i].in_pass);
     }
     finish(filled);
+    if (options_.graph && options_.manners == Manners::gives_way) move_deadlines(filled);
     return filled;
   }
 
@@ -259,6 +262,30 @@ private:
     // What is left after the first part must end by then, too.
     const Duration rest = stage.duration - filled.plan.op(first).duration;
     windows.push_back({first, stage.start, std::max(deadline, stage.end()) - rest});
+  }
+
+  /// As training's blocks are expected. Collectives end with their first member.
+  void move_deadlines(FilledPlan& filled) const {
+    const TrainingGraph& graph = *options_.graph;
+    Closings closings{options_.graph, {}, {}};
+    std::unordered_map<OpId, std::size_t> place;
+    for (const TrainingGraph::Node& node : graph.nodes()) {
+      const auto heed = [&](OpId op) { closings.training_of[filled.training[index(op)]] = op; };
+      heed(node.op);
+      if (node.kind == OpKind::send) heed(node.receive);
+    }
+    for (std::int32_t rank = 0; rank < graph.gpus(); ++rank)
+      for (std::size_t block = 0; block < graph.blocks(rank).size(); ++block)
+        place[graph.nodes()[graph.blocks(rank)[block]].op] = block;
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      if (!leads_[i]) continue;
+      const auto rank = static_cast<std::int32_t>(stages_[i].rank);
+      const auto closed_by = ends_of(stages_[i]).closed_by;
+      closings.of_stage[filled.stages[i].first] =
+          closed_by ? Closings::Closing{rank, place.at(*closed_by), times_[index(*closed_by)].start}
+                    : Closings::Closing{rank, graph.blocks(rank).size(), graph.makespan()};
+    }
+    filled.plan.extras.deadlines = expected_deadlines(std::move(closings));
   }
 
   void serve(Plan& plan, std::size_t i, OpId op, std::int64_t tokens) const {

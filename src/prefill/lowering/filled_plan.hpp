@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "base/units.hpp"
 #include "plan/plan.hpp"
 #include "prefill/placement.hpp"
+#include "prefill/play/training_graph.hpp"
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::prefill {
@@ -37,6 +39,9 @@ struct FillOptions {
   Manners manners = Manners::gives_way;
   /// How keys and values of models that have a `decode` leave; nullopt: they stay.
   std::optional<KvSending> kv{};
+  /// Of training's plan and times: deadlines move with its lateness (expected_deadlines()).
+  /// nullptr: they stay.
+  std::shared_ptr<const TrainingGraph> graph{};
 };
 
 /// A stage of a prefill, and the op that it is; or, in parts one after the other, the last of them.
@@ -75,9 +80,10 @@ struct FilledPlan {
 /// of each pass, is an optional op of its own lane, "prefill", on the device of its rank:
 ///  - it starts at its placed time at the earliest, after the block whose end opens its bubble;
 ///  - its deadline is the predicted start of the block that closes the bubble, or `end` after the
-///    last: what would end later is skipped, and so are its prompt's later stages and passes, and
-///    those of all prompts that share it. The placement
-///    has no stage after `end` (FillRange::apart);
+///    last, and with FillOptions::graph as much later as that is expected later when the stage
+///    could start: what would end later is skipped, and so are its prompt's later stages and
+///    passes, and those of all prompts that share it. The placement has no stage after `end`
+///    (FillRange::apart);
 ///  - between stages a message carries the activation (tokens x hidden x 2 bytes, where dimensions
 ///    are known), which takes ServedModel::hop and holds no link.
 /// Training's ops keep their order, and none of them depends on one that was added: where all take

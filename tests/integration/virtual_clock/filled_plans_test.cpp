@@ -81,6 +81,38 @@ TEST(PlayedPrefills, BesideRelayedMessages) {
     ASSERT_EQ(played.times[index(filled.training[i])].end, stretch.times[i].end);
 }
 
+// Blocks take longer or shorter than planned: deadlines move by what has ended, on ranks as in the
+// simulator.
+TEST(PlayedPrefills, GoByTrainingAsItIs) {
+  std::size_t declined = 0, moved = 0;
+  for (std::uint64_t seed = 300; seed < 340; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const testing::PlacedStretch stretch = testing::random_stretch(random);
+    auto filled = stretch.fill(stretch.place(testing::random_requests(random)));
+    longhaul::Run run;
+    run.noise = 0.1;
+    run.seed = seed;
+    for (const OpId id : filled.training) {
+      Op& op = filled.plan.ops[index(id)];
+      if (op.kind != OpKind::compute) continue;
+      const DeviceId device = filled.plan.ranks[index(filled.plan.rank_of(id))].device;
+      op.duration = scaled(op.duration, plan::block_time_factor(run, device, id, 0));
+    }
+    const OpResults simulated = sim::simulate_results(filled.plan);
+    const OpResults played = testing::play_stream(filled.plan, {}).iterations.front();
+    ASSERT_EQ(differences(filled.plan, played, simulated), 0);
+    for (const prefill::FilledStage& stage : filled.stages) {
+      const bool ran =
+          simulated.outcomes.empty() || simulated.outcomes[index(stage.op)] == Outcome::ran;
+      declined += ran ? 0 : 1;
+      moved += ran && simulated.times[index(stage.op)].end > stage.placed.end() ? 1 : 0;
+    }
+  }
+  EXPECT_GT(declined, 20U);
+  EXPECT_GT(moved, 100U);
+}
+
 // What takes longer than estimated, and what does not give way.
 TEST(PlayedPrefills, HarmTrainingAsPredicted) {
   int late = 0;

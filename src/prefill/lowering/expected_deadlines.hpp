@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "plan/plan.hpp"
+#include "prefill/play/training_graph.hpp"
+
+namespace longhaul::prefill {
+
+/// What closes the bubbles of placed stages, by the ids of the plan that has them.
+struct Closings {
+  struct Closing {
+    std::int32_t rank = 0;
+    std::size_t block = 0;  ///< among those of the rank; their number: the end of all training
+    Duration planned{};
+  };
+  std::shared_ptr<const TrainingGraph> graph;
+  std::unordered_map<OpId, OpId> training_of;  ///< of what the graph has: ids of its own plan
+  std::unordered_map<OpId, Closing> of_stage;  ///< by the op that has the stage's window
+};
+
+/// Deadlines that move with training: as much later than planned as the block that closes the
+/// bubble is expected later (ExpectedTraining, of what has ended by now), and never earlier. What
+/// holds a block up for another reason than lateness of what it waits for is not foreseen: such a
+/// deadline is too early. They are those of the first iteration of a stream; its others keep what
+/// their windows say.
+[[nodiscard]] plan::MovingDeadlines expected_deadlines(Closings closings);
+
+}  // namespace longhaul::prefill
