@@ -95,6 +95,7 @@ void LiveRank::count_declined() {
   for (Given& each : given_) {
     if (each.closes >= next || !slot_for(each)) continue;
     each.closes = next;
+    each.is_left_over = true;
     ++log_.tally.declined;
   }
 }
@@ -114,15 +115,26 @@ std::optional<plan::Decision> LiveRank::go_on() {
   return draw_part();
 }
 
+/// Those that may begin before that block: what is meant for its bubble first, each by start.
+std::vector<std::size_t> LiveRank::in_turn(std::size_t next) const {
+  std::vector<std::size_t> places;
+  for (const bool left_over : {false, true})
+    for (std::size_t i = 0; i < given_.size() && places.size() < kMostPassed; ++i) {
+      const Given& each = given_[i];
+      const bool may_begin = each.closes <= next || !manners_.gives_way;
+      if (each.is_left_over == left_over && may_begin) places.push_back(i);
+    }
+  return places;
+}
+
 std::optional<plan::Decision> LiveRank::start_one(Duration now, Duration& wake) {
   if (given_.empty()) return std::nullopt;
   const std::size_t next = expected_.next_block(rank_);
   std::optional<Duration> closes;
-  for (std::size_t i = 0; i < std::min(given_.size(), kMostPassed); ++i) {
+  for (const std::size_t i : in_turn(next)) {
     const Given& each = given_[i];
     if (!slot_for(each)) continue;
     if (!manners_.gives_way) return begin(i);
-    if (next < each.closes) continue;
     // One GPU's prompts follow each other from the bubble's begin on; stages keep their times.
     if (model_of(each.answer.pipeline).stages > 1 && now < each.start) {
       wake = std::min(wake, each.start);

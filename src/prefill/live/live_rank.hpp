@@ -90,8 +90,9 @@ struct LiveManners {
 
 /// The source of a GPU's lane of prefills: it computes what the controller has given it, in the
 /// order of the controller's times, each stage in the bubble that it is meant for or in a later
-/// one. It has the last word: it starts nothing that would end, by its estimate, after the next
-/// block's earliest start as the ends of all ranks say; what does not fit waits for the next
+/// one: what was declined takes what the prompts of that bubble leave, for there they were to fit
+/// without it. It has the last word: it starts nothing that would end, by its estimate, after the
+/// next block's earliest start as the ends of all ranks say; what does not fit waits for the next
 /// bubble. A prompt that overruns ends, or is killed at the end of the layer in which the block got
 /// ready.
 class LiveRank final : public plan::OpSource {
@@ -107,7 +108,8 @@ private:
     LiveAnswer answer;
     int stage = 0;
     Duration start{}, estimate{};
-    std::size_t closes = 0;  ///< the block that closes its bubble
+    std::size_t closes = 0;     ///< the block that closes its bubble
+    bool is_left_over = false;  ///< declined in the bubble that it was meant for
   };
   struct Running {
     LiveAnswer answer;
@@ -124,6 +126,7 @@ private:
   [[nodiscard]] std::optional<std::int32_t> slot_for(const Given& given) const;
   [[nodiscard]] std::optional<plan::Decision> go_on();
   [[nodiscard]] std::optional<plan::Decision> start_one(Duration now, Duration& wake);
+  [[nodiscard]] std::vector<std::size_t> in_turn(std::size_t next) const;
   [[nodiscard]] plan::Decision begin(std::size_t which);
   [[nodiscard]] plan::Decision draw_part();
   [[nodiscard]] const ServedModel& model_of(std::int32_t pipeline) const {

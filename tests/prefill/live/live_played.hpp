@@ -90,13 +90,13 @@ private:
 
 /// 2 stages, 2 microbatches, F 100 ms, B 200 ms, no links: GPipe's GPUs are idle from 200 to 500 ms
 /// and from 700 to 1,000, of a period of 900.
-inline PlacedStretch gpipe_of_two(Duration unit, Duration guard = {}) {
+inline PlacedStretch gpipe_of_two(Duration unit, Duration guard = {}, int iterations = 1) {
   Scenario scenario = serving_scenario(2, 1, linear_model(unit));
   scenario.costs.forward.assign(2, 100ms);
   scenario.costs.backward.assign(2, 200ms);
   scenario.costs.message.assign(2, Bytes{});
   scenario.served.front().guard = guard;
-  return {scenario, "gpipe", 1};
+  return {scenario, "gpipe", iterations};
 }
 
 inline std::vector<Request> equal_requests(std::int64_t count, std::int64_t tokens,

@@ -245,6 +245,43 @@ TEST(LiveRank, CountsAnswersThatComeAfterTheStartThatTheyName) {
   EXPECT_EQ(log.tally.latest_answer, 5ms);
 }
 
+// GPU 0 is idle from 200 to 500 and from 1,100 to 1,400 ms. A prompt of 250 ms that it hears of at
+// 300 ms is declined; the second bubble is filled with one of 200 ms, and then has no room for it.
+TEST(LiveRank, LeavesABubbleToThePromptsThatAreMeantForIt) {
+  const PlacedStretch stretch = gpipe_of_two(1ms, {}, 2);
+  LivePlayed played{stretch, {}, {}};
+  const LivePlan& live = played.live().live();
+  const TrainingGraph graph{stretch.plan, stretch.times, 2};
+  const LiveManners manners;
+  LiveRankLog log;
+  LiveRank rank{live, graph, stretch.served, 0, manners, log};
+  std::vector<plan::OpEnd> heard;
+  Duration asked{};
+  const auto decide = [&](Duration now) {
+    for (std::size_t i = 0; i < stretch.times.size(); ++i)
+      if (const Duration end = stretch.times[i].end; end > asked && end <= now)
+        heard.push_back({live.training[i], 0, end, {}});
+    asked = now;
+    const plan::Decision decision = rank.next(plan::PastEvents{now, 0, heard});
+    heard.clear();
+    const auto* const drawn = std::get_if<plan::Draw>(&decision);
+    return drawn == nullptr ? -1 : LiveAnswer::of(drawn->words).request;
+  };
+  const auto give = [&](std::int32_t request, std::int32_t tokens, Duration start, Duration at) {
+    const LiveAnswer answer{.request = request, .tokens = tokens, .pipeline = 0, .start = start};
+    heard.push_back({live.answers[static_cast<std::size_t>(request)], 0, at, answer.words()});
+  };
+  EXPECT_EQ(decide(200ms), -1);
+  give(0, 250, 200ms, 300ms);
+  EXPECT_EQ(decide(300ms), -1);
+  EXPECT_EQ(decide(900ms), -1);
+  EXPECT_EQ(log.tally.declined, 1);
+  give(1, 200, 1100ms, 1050ms);
+  EXPECT_EQ(decide(1050ms), -1);
+  EXPECT_EQ(decide(1100ms), 1);
+  EXPECT_EQ(decide(1300ms), -1);
+}
+
 TEST(LiveAnswer, IsWhatItsWordsSay) {
   for (const bool withdrawn : {false, true}) {
     const LiveAnswer answer{.request = 2'000'000'000,
