@@ -1,10 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "plan/plan.hpp"
@@ -34,11 +31,9 @@ public:
   /// Of an op with a window, whose deadline is `planned`. Times count from the start of the run.
   [[nodiscard]] Duration of(OpId op, int iteration, Duration planned, Duration now) {
     if (!source_) return planned;
-    std::vector<OpEnd> heard = std::exchange(ended_, {});
-    std::ranges::sort(heard, {}, [](const OpEnd& end) {
-      return std::tuple{end.end, end.iteration, end.op};
-    });
-    return source_->deadline(op, planned, PastEvents{now, iteration, heard});
+    const Duration deadline = source_->deadline(op, planned, PastEvents{now, iteration, ended_});
+    ended_.clear();
+    return deadline;
   }
 
 private:

@@ -83,7 +83,7 @@ public:
   DeadlineSource(const DeadlineSource&) = delete;
   DeadlineSource& operator=(const DeadlineSource&) = delete;
   virtual ~DeadlineSource() = default;
-  /// Of an op with a window, whose deadline is `planned`; times count from the start of the run.
+  /// Of an op whose window says `planned`; times count from the run's start, ends are in any order.
   [[nodiscard]] virtual Duration deadline(OpId op, Duration planned, const PastEvents& past) = 0;
 };
 

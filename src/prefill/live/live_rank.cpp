@@ -24,6 +24,10 @@ LiveRank::LiveRank(const LivePlan& live, const TrainingGraph& graph,
       used_(live.pipelines.size()) {}
 
 plan::Decision LiveRank::next(const plan::PastEvents& past) {
+  // Training's first: what has ended since an answer was given is over when that is heeded.
+  for (const plan::OpEnd& end : past.ended())
+    if (const LiveOp& op = live_.ops[index(end.op)]; op.kind == LiveOp::Kind::training)
+      expected_.heed(OpId{static_cast<std::uint32_t>(op.number)}, end.end);
   for (const plan::OpEnd& end : past.ended()) heed(end, past.now());
   count_declined();
   if (auto decision = go_on()) return *decision;
@@ -36,14 +40,13 @@ plan::Decision LiveRank::next(const plan::PastEvents& past) {
 void LiveRank::heed(const plan::OpEnd& end, Duration now) {
   const LiveOp& op = live_.ops[index(end.op)];
   switch (op.kind) {
-    case LiveOp::Kind::training:
-      return expected_.heed(OpId{static_cast<std::uint32_t>(op.number)}, end.end);
     case LiveOp::Kind::answer: return take(LiveAnswer::of(end.words), now);
     case LiveOp::Kind::stage: {
       if (op.stage == 0) slots_[LiveAnswer::of(end.words).request] = op.number;
       return;
     }
     case LiveOp::Kind::arrived: return void(arrived_.insert({op.pipeline, op.number, op.stage}));
+    case LiveOp::Kind::training:
     case LiveOp::Kind::slice:
     case LiveOp::Kind::slice_arrived:
     case LiveOp::Kind::token:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/index.hpp"
 #include "prefill/play/expected_training.hpp"
 
 namespace longhaul::prefill {
@@ -16,7 +17,7 @@ public:
   [[nodiscard]] Duration deadline(OpId op, Duration planned,
                                   const plan::PastEvents& past) override {
     for (const plan::OpEnd& end : past.ended())
-      if (end.iteration == 0) expected_.heed(closings_->training_of.at(end.op), end.end);
+      if (end.iteration == 0) expected_.heed(closings_->training_of[index(end.op)], end.end);
     const auto found = closings_->of_stage.find(op);
     if (found == closings_->of_stage.end() || past.iteration() != 0) return planned;
     const Closings::Closing& closing = found->second;
@@ -33,8 +34,9 @@ private:
 
 plan::MovingDeadlines expected_deadlines(Closings closings) {
   plan::MovingDeadlines moving;
-  for (const auto& [own, training] : closings.training_of) moving.heeds.push_back(own);
-  std::ranges::sort(moving.heeds);
+  for (std::size_t i = 0; i < closings.training_of.size(); ++i)
+    if (closings.training_of[i] != kNone<OpId>)
+      moving.heeds.push_back(OpId{static_cast<std::uint32_t>(i)});
   moving.make = [shared = std::make_shared<const Closings>(std::move(closings))] {
     return std::make_unique<ExpectedDeadlines>(shared);
   };

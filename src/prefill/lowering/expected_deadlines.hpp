@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "plan/plan.hpp"
 #include "prefill/play/training_graph.hpp"
@@ -18,7 +19,8 @@ struct Closings {
     Duration planned{};
   };
   std::shared_ptr<const TrainingGraph> graph;
-  std::unordered_map<OpId, OpId> training_of;  ///< of what the graph has: ids of its own plan
+  /// By op: its id in the graph's own plan; kNone<OpId>: it has none, or no node.
+  std::vector<OpId> training_of;
   std::unordered_map<OpId, Closing> of_stage;  ///< by the op that has the stage's window
 };
 

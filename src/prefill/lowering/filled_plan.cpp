@@ -268,9 +268,12 @@ private:
   void move_deadlines(FilledPlan& filled) const {
     const TrainingGraph& graph = *options_.graph;
     Closings closings{options_.graph, {}, {}};
+    closings.training_of.assign(filled.plan.ops.size(), kNone<OpId>);
     std::unordered_map<OpId, std::size_t> place;
     for (const TrainingGraph::Node& node : graph.nodes()) {
-      const auto heed = [&](OpId op) { closings.training_of[filled.training[index(op)]] = op; };
+      const auto heed = [&](OpId op) {
+        closings.training_of[index(filled.training[index(op)])] = op;
+      };
       heed(node.op);
       if (node.kind == OpKind::send) heed(node.receive);
     }

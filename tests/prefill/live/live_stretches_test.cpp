@@ -2,6 +2,10 @@
 // by the simulator, which asks the sources that ranks ask.
 #include "prefill/live/live_stretches.hpp"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
@@ -245,41 +249,65 @@ TEST(LiveRank, CountsAnswersThatComeAfterTheStartThatTheyName) {
   EXPECT_EQ(log.tally.latest_answer, 5ms);
 }
 
-// GPU 0 is idle from 200 to 500 and from 1,100 to 1,400 ms. A prompt of 250 ms that it hears of at
-// 300 ms is declined; the second bubble is filled with one of 200 ms, and then has no room for it.
-TEST(LiveRank, LeavesABubbleToThePromptsThatAreMeantForIt) {
-  const PlacedStretch stretch = gpipe_of_two(1ms, {}, 2);
-  LivePlayed played{stretch, {}, {}};
-  const LivePlan& live = played.live().live();
-  const TrainingGraph graph{stretch.plan, stretch.times, 2};
-  const LiveManners manners;
-  LiveRankLog log;
-  LiveRank rank{live, graph, stretch.served, 0, manners, log};
-  std::vector<plan::OpEnd> heard;
-  Duration asked{};
-  const auto decide = [&](Duration now) {
-    for (std::size_t i = 0; i < stretch.times.size(); ++i)
-      if (const Duration end = stretch.times[i].end; end > asked && end <= now)
-        heard.push_back({live.training[i], 0, end, {}});
-    asked = now;
-    const plan::Decision decision = rank.next(plan::PastEvents{now, 0, heard});
-    heard.clear();
+/// GPU 0 of two, which is idle from 200 to 500 and from 1,100 to 1,400 ms, and is told of its
+/// training as planned.
+class FirstGpu {
+public:
+  /// What it begins at that time; -1: nothing.
+  std::int32_t decide(Duration now) {
+    for (std::size_t i = 0; i < stretch_.times.size(); ++i)
+      if (const Duration end = stretch_.times[i].end; end > asked_ && end <= now)
+        heard_.push_back({live_.training[i], 0, end, {}});
+    asked_ = now;
+    std::ranges::stable_sort(heard_, {}, &plan::OpEnd::end);
+    const auto heard = std::exchange(heard_, {});
+    const plan::Decision decision = rank_.next(plan::PastEvents{now, 0, heard});
     const auto* const drawn = std::get_if<plan::Draw>(&decision);
     return drawn == nullptr ? -1 : LiveAnswer::of(drawn->words).request;
-  };
-  const auto give = [&](std::int32_t request, std::int32_t tokens, Duration start, Duration at) {
+  }
+  void give(std::int32_t request, std::int32_t tokens, Duration start, Duration at) {
     const LiveAnswer answer{.request = request, .tokens = tokens, .pipeline = 0, .start = start};
-    heard.push_back({live.answers[static_cast<std::size_t>(request)], 0, at, answer.words()});
-  };
-  EXPECT_EQ(decide(200ms), -1);
-  give(0, 250, 200ms, 300ms);
-  EXPECT_EQ(decide(300ms), -1);
-  EXPECT_EQ(decide(900ms), -1);
-  EXPECT_EQ(log.tally.declined, 1);
-  give(1, 200, 1100ms, 1050ms);
-  EXPECT_EQ(decide(1050ms), -1);
-  EXPECT_EQ(decide(1100ms), 1);
-  EXPECT_EQ(decide(1300ms), -1);
+    heard_.push_back({live_.answers[static_cast<std::size_t>(request)], 0, at, answer.words()});
+  }
+  [[nodiscard]] std::int64_t declined() const { return log_.tally.declined; }
+
+private:
+  PlacedStretch stretch_ = gpipe_of_two(1ms, {}, 2);
+  LivePlayed played_{stretch_, {}, {}};
+  const LivePlan& live_ = played_.live().live();
+  TrainingGraph graph_{stretch_.plan, stretch_.times, 2};
+  LiveManners manners_;
+  LiveRankLog log_;
+  LiveRank rank_{live_, graph_, stretch_.served, 0, manners_, log_};
+  std::vector<plan::OpEnd> heard_;
+  Duration asked_{};
+};
+
+// A prompt of 250 ms that it hears of at 300 ms is declined; the second bubble is filled with one
+// of 200 ms, and then has no room for it.
+TEST(LiveRank, LeavesABubbleToThePromptsThatAreMeantForIt) {
+  FirstGpu gpu;
+  EXPECT_EQ(gpu.decide(200ms), -1);
+  gpu.give(0, 250, 200ms, 300ms);
+  EXPECT_EQ(gpu.decide(300ms), -1);
+  EXPECT_EQ(gpu.decide(900ms), -1);
+  EXPECT_EQ(gpu.declined(), 1);
+  gpu.give(1, 200, 1100ms, 1050ms);
+  EXPECT_EQ(gpu.decide(1050ms), -1);
+  EXPECT_EQ(gpu.decide(1100ms), 1);
+  EXPECT_EQ(gpu.decide(1300ms), -1);
+}
+
+// It was busy until 450 ms: when it hears of an answer, a block that ended after that has ended.
+TEST(LiveRank, KnowsWhichBubbleAPromptIsMeantFor) {
+  FirstGpu gpu;
+  EXPECT_EQ(gpu.decide(100ms), -1);
+  gpu.give(0, 100, 1100ms, 150ms);
+  EXPECT_EQ(gpu.decide(450ms), -1);
+  EXPECT_EQ(gpu.decide(900ms), -1);
+  EXPECT_EQ(gpu.decide(1000ms), -1);
+  EXPECT_EQ(gpu.decide(1100ms), 0);
+  EXPECT_EQ(gpu.declined(), 0);
 }
 
 TEST(LiveAnswer, IsWhatItsWordsSay) {
