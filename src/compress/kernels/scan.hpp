@@ -10,7 +10,8 @@ namespace longhaul::compress {
 /// one. Its mean magnitude is that over the block's numbers.
 [[nodiscard]] float short_block_score(const float* numbers, std::size_t size, int block);
 
-/// Blocks that a scan found, in order. Room for one more call's blocks after `size`.
+/// Blocks that a scan found, in order. Room for one more call's blocks after `size`, which it may
+/// write to where it finds fewer.
 struct Found {
   float* scores;
   std::uint32_t* blocks;
@@ -18,7 +19,7 @@ struct Found {
 };
 
 /// The most blocks that one call scans; a caller has room for so many more.
-inline constexpr std::size_t kBlocksAtOnce = 512;
+inline constexpr std::size_t kBlocksAtOnce = 2048;
 
 /// What to scan: whole blocks of `block` numbers, at most kBlocksAtOnce of them.
 struct ScanRange {

@@ -43,18 +43,19 @@ TEST(Scan, FindsBlocksAboveTheLimit) {
 /// Every level that this machine has, with equal bits: scores, sums and what is found.
 TEST(Scan, GivesEqualBitsAtEveryLevel) {
   for (const int block : {1, 2, 4, 8, 16})
-    for (const std::size_t blocks : {0U, 1U, 7U, 8U, 9U, 64U, 511U})
+    for (const std::size_t blocks : {0U, 1U, 7U, 8U, 9U, 64U, 511U, 2048U})
       for (const bool adds : {false, true}) {
         const std::size_t count = blocks * static_cast<std::size_t>(block);
         const std::vector<float> numbers = gradient_of(count, blocks + 1);
         const std::vector<float> addend = gradient_of(count, blocks + 2);
         const float* const added = adds ? addend.data() : nullptr;
-        const float limit = static_cast<float>(block);
-        const Scan plain = scan_at(CpuLevel::plain, block, numbers, added, limit);
-        EXPECT_TRUE(plain.finite);
-        for (const CpuLevel level : {CpuLevel::avx2, CpuLevel::avx512})
-          EXPECT_EQ(scan_at(level, block, numbers, added, limit), plain)
-              << to_string(level) << ", " << blocks << " blocks of " << block;
+        for (const float limit : {static_cast<float>(block), -1.0F}) {  // some, and all of them
+          const Scan plain = scan_at(CpuLevel::plain, block, numbers, added, limit);
+          EXPECT_TRUE(plain.finite);
+          for (const CpuLevel level : {CpuLevel::avx2, CpuLevel::avx512})
+            EXPECT_EQ(scan_at(level, block, numbers, added, limit), plain)
+                << to_string(level) << ", " << blocks << " blocks of " << block;
+        }
       }
 }
 
