@@ -63,6 +63,18 @@ class Refused(unittest.TestCase):
                 table.loc[1, name] = None
                 self.assertIn(f"1 of 3 rows without {name}", provenance.problems(table))
 
+    def test_commands_are_of_no_machine(self):
+        words = ["/home/me/longhaul/build/bin/bench_train", "/home/me/longhaul/benchmarks/scenarios/a.toml",
+                 "--data", "text:/data/books/shakespeare.txt", "--out", "/tmp/x/runs/one", "--set", "a=1/2"]
+        plain = ("build/bin/bench_train benchmarks/scenarios/a.toml --data text:shakespeare.txt --out "
+                 "runs/one --set a=1/2")
+        for command in (words, " ".join(words)):
+            self.assertEqual(provenance.command_of({"command_line": command}), plain)
+        self.assertEqual(provenance.command_of({"command_line": "bench_tcp --out /tmp/ab12/tcp"}),
+                         "bench_tcp --out tcp")
+        table = whole().assign(command=" ".join(words))
+        self.assertEqual(provenance.problems(table), ["a command names a directory of one machine"])
+
     def test_what_no_rank_played_needs_none(self):
         rows = [{"source": source, "start_slot": 0.5} for source in (
             "predicted", "simulated", "timetable", "model", "paper", "published", "measured")]

@@ -16,6 +16,7 @@ COLUMNS = ("command", "commit", "load_average", "load_average_during", "payload_
 # What blocks and links were: a verdict on the model asks for it.
 KINDS = ("blocks", "network")
 LEAST_N = 8
+PATHS = re.compile(r"(?<![^\s=:,'])/[^\s=:,']+")  # absolute ones, as words or values of a command
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 # A CSV with a value in a column of these names, or one that begins so, is measured.
 MARKS = ("measured", "sample_ns", "loss")
@@ -52,8 +53,18 @@ def kept_of(directory):
 
 
 def command_of(record):
+    """From the root of a checkout: no directory of one machine stands in it."""
     command = record.get("command_line", "")
-    return shlex.join(command) if isinstance(command, list) else str(command)
+    text = shlex.join(command) if isinstance(command, list) else str(command)
+    return PATHS.sub(lambda found: from_root(found[0]), text)
+
+
+def from_root(path):
+    """Of an absolute path: what follows the checkout's root, or its name where it lies elsewhere."""
+    for folder in ("build/bin", "benchmarks", "runs", "results"):
+        if f"/{folder}/" in path:
+            return f"{folder}/{path.split(f'/{folder}/', 1)[1]}"
+    return path.rsplit("/", 1)[1]
 
 
 def commit_of(record):
@@ -125,6 +136,8 @@ def problems(table):
                if not COMMIT.fullmatch(name)]
         if odd:
             found.append(f"made from a tree with changes, or from none that is known: {odd[0]}")
+    if "command" in rows.columns and rows["command"].astype(str).str.contains(PATHS).any():
+        found.append("a command names a directory of one machine")
     if "n" in rows.columns and (least := rows["n"].astype(float).min()) < LEAST_N:
         found.append(f"n = {least:g}, wanted are {LEAST_N} at least")
     if "time_scale" in rows.columns and len(scales := set(rows["time_scale"].dropna())) > 1:
