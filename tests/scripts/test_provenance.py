@@ -181,7 +181,7 @@ class Written(unittest.TestCase):
 
     def test_a_sweep_keeps_every_fact(self):
         with mock.patch("os.getloadavg", side_effect=[(load, 0, 0) for load in
-                                                      (1, 2.5, *[1.5] * 100)]):
+                                                      (1, 1, 2.5, *[1.5] * 100)]):
             self.assertEqual(self.sweep()[0], 0)
         synthetic.write(self.point() / "trace.h5", synthetic.Timeline().play(
             "1f1b", synthetic.one_f_one_b(2, 2), {"F": 1, "B": 2, "D": 1, "W": 1}, 1, 1))
@@ -208,6 +208,12 @@ class Written(unittest.TestCase):
         self.assertEqual(facts["load_average_during"], 2.5)
         self.assertEqual((facts["payload_sent_bytes"], facts["payload_nominal_bytes"]),
                          (65536, 1 << 20))
+
+    def test_a_record_without_its_load_has_that_of_its_starter(self):
+        (self.directory / "run.json").write_text(
+            '{"measurement": 1, "load_average": 0.0, "load_average_during": 0.5}')
+        facts = provenance.of({"command_line": "bench_compress", "message_bytes": 0}, self.directory)
+        self.assertEqual((facts["load_average"], facts["load_average_during"]), (0.0, 0.5))
 
     def test_a_point_measured_again_keeps_its_first_run(self):
         self.sweep()

@@ -34,7 +34,8 @@ def of(record, directory=None):
         nominal = message_bytes(directory)  # of a record from before it had them
     return {
         "command": command_of(record), "commit": commit_of(record),
-        "load_average": load_average(record),
+        "load_average": load_average(record) if load_average(record) is not None
+        else kept.get("load_average"),
         "load_average_during": load_average(record, "during") or kept.get("load_average_during"),
         "load_average_after": load_average(record, "after"),
         "payload_sent_bytes": sent_bytes(record, nominal), "payload_nominal_bytes": nominal,

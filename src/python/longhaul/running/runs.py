@@ -72,14 +72,15 @@ def number_of(point, digest, results):
 @contextlib.contextmanager
 def recorded(directory, results):
     """Around the start of a benchmark that writes `directory`, below `results`."""
-    before = is_finished(directory)
+    before, load_before = is_finished(directory), os.getloadavg()[0]
     with Load() as load:
         yield
     if before or not is_finished(directory):
         return
     point, digest = point_of(directory, results), digest_of(directory)
     number = number_of(point, digest, results)
-    kept = {"measurement": number, "load_average_during": load.largest}
+    kept = {"measurement": number, "load_average": load_before,
+            "load_average_during": load.largest}
     (Path(directory) / RUN_FILE).write_text(json.dumps(kept) + "\n")
     with open(Path(results) / LEDGER, "a", encoding="utf-8") as ledger:
         ledger.write(json.dumps({"point": point, "input": digest,
