@@ -124,6 +124,16 @@ class Speed(unittest.TestCase):
         self.assertIn("Slower than kept: nothing.", printed)
         self.assertIn("of another processor (another one)", printed)
 
+    def test_markdown_times_nothing(self):
+        kept = self.directory / "kept.csv"
+        speed.write(kept, list(self.rows("fill").values()))
+        self.calls.unlink()
+        code, printed, _ = self.speed("--markdown", "--against", kept)
+        self.assertEqual(code, 0)
+        self.assertIn("| fill | 20 M ops/s | 10 M to 30 M | at least 25 M | **not met** |", printed)
+        self.assertIn("| fill, time | 0.003 ms | 0.002 to 0.004 | at most 0.5 | met |", printed)
+        self.assertFalse(self.calls.exists())
+
     def test_bad_input(self):
         for arguments, word in ((["nothing"], 'no number has "nothing"'),
                                 (["--repetitions", 0], "--repetitions 0 is outside"),
@@ -161,6 +171,12 @@ class Listed(unittest.TestCase):
         for number in numbers:
             program = number["command"].split()[0]
             self.assertIn(program, sources | {"longhaul"})
+
+    def test_the_page_has_the_kept_numbers(self):
+        kept = speed.kept_rows(speed.KEPT)
+        self.assertEqual(list(kept), [one["name"] for one in speed.listed(speed.LIST)])
+        page = (tools.ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+        self.assertIn(speed.table(list(kept.values())), page)
 
     def test_each_filter_is_of_one_benchmark(self):
         """What a benchmark is called is known to its program alone."""

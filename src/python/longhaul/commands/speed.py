@@ -22,6 +22,8 @@ KEPT = tools.ROOT / "results" / "speed.csv"
 SLOWER = 1.25  # by which a median is named: those of two quiet runs are nearer
 KEYS = {"name", "command", "counter", "at_least", "at_most"}
 MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3}
+UNITS = {"cpu": "ms", "memory": "MiB", "bytes/op": "bytes", "bytes/operator": "bytes",
+         "mean_ns": "ns", "p99_ns": "ns", "ns_a_bubble": "ns"}
 COLUMNS = ("number", "counter", "median", "least", "most", "n", "at_least", "at_most", "command",
            "commit", "load_average", "load_average_during", "processor")
 
@@ -187,6 +189,20 @@ def report(rows, kept):
     return lines
 
 
+def table(rows):
+    """Markdown, as docs/performance.md has it of the kept numbers."""
+    lines = ["| what | median | least to most | wanted | |", "|---|---|---|---|---|"]
+    for row in rows:
+        unit = row["counter"].removeprefix("earliest_")
+        wanted = next((f"{words} {shown(float(row[key]))}"
+                       for key, words in (("at_least", "at least"), ("at_most", "at most"))
+                       if row[key] != ""), "")
+        met = {True: "met", False: "**not met**", None: ""}[is_met(row)]
+        lines.append(f"| {row['number']} | {shown(float(row['median']))} {UNITS.get(unit, unit)} | "
+                     f"{shown(float(row['least']))} to {shown(float(row['most']))} | {wanted} | {met} |")
+    return "\n".join(lines)
+
+
 def write(path, rows):
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -202,6 +218,8 @@ def main(arguments=None):
     parser.add_argument("--against", type=Path, default=KEPT, metavar="FILE",
                         help="the kept numbers (default: results/speed.csv)")
     parser.add_argument("--out", type=result_name, metavar="FILE", help="write a table (.csv)")
+    parser.add_argument("--markdown", action="store_true",
+                        help="time nothing: print the kept numbers as docs/performance.md has them")
     options = parser.parse_args(arguments)
     if not 1 <= options.repetitions <= 1000:
         raise Failure(f"--repetitions {options.repetitions} is outside of 1 to 1000. Give 5.")
@@ -212,6 +230,9 @@ def main(arguments=None):
     if options.against != KEPT and not options.against.is_file():
         raise Failure(f"--against: no file {options.against}.")
     kept = kept_rows(options.against)
+    if options.markdown:
+        print(table(list(kept.values())))
+        return 0
     rows = list(rows_of(numbers, options.repetitions))
     print("\n".join(report(rows, kept)))
     if options.out:
