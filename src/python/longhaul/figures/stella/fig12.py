@@ -62,7 +62,7 @@ def verdicts(table):
 
 
 def write_apart(axes, x, numbers, count):
-    """Where lines leave room: before the first points, above others, behind the last; each a line
+    """Where lines leave room: before the first points, above others, after the last; each a line
     above the one below it at least. Ascending."""
     place = {"ha": "right", "va": "center", "xytext": (-7, 0)} if x == 0 else \
         {"ha": "left", "va": "center", "xytext": (7, 0)} if x == count - 1 else \
