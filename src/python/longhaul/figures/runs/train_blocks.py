@@ -94,8 +94,8 @@ def figure_of(table, sizes):
         axes.bar(at, middle, width * 0.92, color=COLOURS[place], label=label)
         axes.vlines(at, mine.min().reindex(sizes), mine.max().reindex(sizes), color="#777777",
                     linewidth=1.2)
-        for x, value in zip(at, middle):
-            axes.text(x, value + 0.03, f"{value:.2f}", ha="center", fontsize=7)
+        for x, value, most in zip(at, middle, mine.max().reindex(sizes)):
+            axes.text(x, most + 0.03, f"{value:.2f}", ha="center", fontsize=7)
     axes.set_xticks(range(len(sizes)), [f"{size} parameters" for size in sizes])
     axes.set_ylabel("validation loss (nats a byte)")
     axes.set_ylim(0, 1.08 * table["validation"].max())
