@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -83,6 +84,13 @@ SparseSet DecoupledMomentum::take(std::span<const float> gradient) {
     for (std::size_t i = 0; i < kDctChunk; ++i) chunk[i] -= numbers[i];
   }
   return sent;
+}
+
+void DecoupledMomentum::restore(std::vector<float> momenta) {
+  if (momenta.size() != momenta_.size())
+    fail("demo: what is kept has {} numbers instead of {}. Begin anew.", momenta.size(),
+         momenta_.size());
+  momenta_ = std::move(momenta);
 }
 
 std::vector<float> numbers_of(const SparseSet& coefficients, std::size_t count) {

@@ -26,7 +26,10 @@ public:
 
   /// Coefficients: a vector of whole chunks.
   [[nodiscard]] SparseSet take(std::span<const float> gradient);
+  /// All that it remembers between two calls.
   [[nodiscard]] const std::vector<float>& momenta() const { return momenta_; }
+  /// Of one that was made the same. Throws Error where it was not.
+  void restore(std::vector<float> momenta);
 
 private:
   std::size_t kept_;

@@ -19,6 +19,11 @@ public:
     float momentum = 0.9F;
     int ramp_steps = 0;  ///< of each of the five stages 25%, 6.25%, 1.6%, 0.4%, 0.1%; 0: no ramp
   };
+  /// All that it remembers between two calls.
+  struct State {
+    std::int64_t steps = 0;  ///< which decide where its ramp stands
+    std::vector<float> momenta, waiting;
+  };
   /// Throws Error where keep is no share or momentum is not from 0 to 1.
   Dgc(const Settings& settings, std::int64_t count);
 
@@ -27,13 +32,16 @@ public:
   /// Of the next call.
   [[nodiscard]] double keep() const;
   /// Momenta, and what waits.
-  [[nodiscard]] const std::vector<float>& momenta() const { return momenta_; }
-  [[nodiscard]] const std::vector<float>& waiting() const { return waiting_; }
+  [[nodiscard]] const std::vector<float>& momenta() const { return state_.momenta; }
+  [[nodiscard]] const std::vector<float>& waiting() const { return state_.waiting; }
+
+  [[nodiscard]] const State& state() const { return state_; }
+  /// Of one that was made the same. Throws Error where it was not.
+  void restore(State state);
 
 private:
   Settings settings_;
-  std::int64_t steps_ = 0;
-  std::vector<float> momenta_, waiting_;
+  State state_;
 };
 
 }  // namespace longhaul::compress

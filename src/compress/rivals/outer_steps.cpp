@@ -119,6 +119,13 @@ SparseSet SparseOuterGradient::take(std::span<const float> outer_gradient) {
   return sent;
 }
 
+void SparseOuterGradient::restore(std::vector<float> residual) {
+  if (residual.size() != residual_.size())
+    fail("sparseloco: what is kept has {} numbers instead of {}. Begin anew.", residual.size(),
+         residual_.size());
+  residual_ = std::move(residual);
+}
+
 void round_to_two_bits(std::span<float> numbers) {
   double mean = 0;
   for (const float number : numbers) mean += std::fabs(static_cast<double>(number));

@@ -75,7 +75,10 @@ public:
   SparseOuterGradient(double keep, float decay, std::int64_t count);
   /// As receivers decode it; the outer step is the outer rate times the mean over replicas.
   [[nodiscard]] SparseSet take(std::span<const float> outer_gradient);
+  /// All that it remembers between two calls.
   [[nodiscard]] const std::vector<float>& residual() const { return residual_; }
+  /// Of one that was made the same. Throws Error where it was not.
+  void restore(std::vector<float> residual);
 
 private:
   double keep_;

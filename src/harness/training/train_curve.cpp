@@ -216,8 +216,7 @@ public:
 
   TrainCurve run() {
     int first = load();
-    const bool keeps = request_.store != nullptr && settings_.checkpoint_every > 0 &&
-                       request_.method->keeps_checkpoints();
+    const bool keeps = request_.store != nullptr && settings_.checkpoint_every > 0;
     while (first < request_.iterations) {
       const int past = keeps ? std::min(request_.iterations, first + settings_.checkpoint_every)
                              : request_.iterations;

@@ -20,9 +20,6 @@ struct TrainMethod {
 
   /// Updates of the weights in an iteration of the stream.
   [[nodiscard]] int local_steps() const { return rival ? rival->local_steps : 1; }
-  [[nodiscard]] bool keeps_checkpoints() const {
-    return rival ? training::keeps_checkpoints(rival->rival) : !chooses_for_parts;
-  }
   /// Can links change a bit of what is learned? Not where every F waits for the update before it,
   /// and no one adapts to them.
   [[nodiscard]] bool depends_on_links() const {

@@ -131,6 +131,16 @@ public:
     compress::add_to(weights, sum_, -settings_.outer_rate / static_cast<float>(place_.replicas));
   }
   void finish() override {}
+  void save(StateWriter& to) const override {
+    to.put_all<float>(outer_.residual());
+    to.put_all<double>(seen_);
+    to.put_all<double>(merged_);
+  }
+  void load(StateReader& from) override {
+    outer_.restore(from.take_all<float>());
+    seen_ = from.take_all<double>();
+    merged_ = from.take_all<double>();
+  }
   /// A place takes 5 bytes at most, a value 2 bits.
   std::size_t largest_set() const override {
     const auto kept = static_cast<std::size_t>(blocks_to_keep(place_.numbers, settings_.keep, 1));
@@ -196,7 +206,7 @@ void LocalSteps::save(StateWriter& to) const {
 }
 
 void LocalSteps::load(StateReader& from) {
-  state_ = load_optimizer(from);
+  load_optimizer(from, state_);
   steps_ = from.take<std::int64_t>();
   anchor_ = from.take_all<float>();
   weights_ = from.take_all<float>();

@@ -115,8 +115,8 @@ public:
     }
   }
   void load(StateReader& from) override {
-    state_ = load_optimizer(from);
-    residual_ = from.take_all<float>();
+    load_optimizer(from, state_);
+    from.take_same(residual_);
     seen_ = from.take_all<double>();
     merged_ = from.take_all<double>();
     for (Matrix& matrix : matrices_) {

@@ -73,6 +73,19 @@ public:
   void finish() override {
     if (place_.accounts) account_answer(server_residual_);
   }
+  /// The server's side, too, which every replica plays.
+  void save(StateWriter& to) const override {
+    for (const auto* const each : {&first_, &second_, &residual_, &server_residual_})
+      to.put_all<float>(*each);
+    to.put_all<double>(seen_);
+    to.put_all<double>(merged_);
+  }
+  void load(StateReader& from) override {
+    for (auto* const each : {&first_, &second_, &residual_, &server_residual_})
+      from.take_same(*each);
+    seen_ = from.take_all<double>();
+    merged_ = from.take_all<double>();
+  }
   /// One of the warm-up.
   std::size_t largest_set() const override { return compress::kPayloadHeader + 4 * first_.size(); }
   std::span<const float> residual() const override { return residual_; }

@@ -76,7 +76,7 @@ public:
     to.put_all<double>(merged_);
   }
   void load(StateReader& from) override {
-    state_ = load_optimizer(from);
+    load_optimizer(from, state_);
     seen_ = from.take_all<double>();
     merged_ = from.take_all<double>();
   }
@@ -173,9 +173,10 @@ public:
   void load(StateReader& from) override {
     load_sparsifier(own_, place_.replicas, from);
     load_sparsifier(site_, place_.sites, from);
-    compress::OptimizerState state = load_optimizer(from);
+    compress::OptimizerState state = optimizer_.state();
+    load_optimizer(from, state);
     optimizer_.restore(std::move(state), from.take<std::int64_t>(), step_.learning_rate);
-    residual_ = from.take_all<float>();
+    from.take_same(residual_);
     seen_ = from.take_all<double>();
     merged_ = from.take_all<double>();
     for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
@@ -277,12 +278,6 @@ std::vector<std::byte> PartMethod::answer(int /*iteration*/, std::span<const Set
 void PartMethod::keep_from(int iteration, double keep) {
   fail("{} of the numbers from iteration {} on (this method keeps what it keeps). Write every = 0.",
        keep, iteration);
-}
-void PartMethod::save(StateWriter& /*to*/) const {
-  fail("this method keeps no checkpoints. Leave --checkpoint-every out.");
-}
-void PartMethod::load(StateReader& /*from*/) {
-  fail("this method keeps no checkpoints. Begin anew, in another directory.");
 }
 
 std::unique_ptr<PartMethod> make_part_method(const GradientCompression& compress,

@@ -49,11 +49,11 @@ public:
   /// After the last step: what a site left is in the residual.
   virtual void finish() = 0;
 
-  /// What it remembers between two iterations, for a checkpoint. Throws Error where a method keeps
-  /// none.
-  virtual void save(StateWriter& to) const;
-  /// Of a method that was made the same; instead of its first iteration.
-  virtual void load(StateReader& from);
+  /// What it remembers between two iterations, for a checkpoint.
+  virtual void save(StateWriter& to) const = 0;
+  /// Of a method that was made the same; instead of its first iteration. Throws Error where it was
+  /// not.
+  virtual void load(StateReader& from) = 0;
 
   /// The most bytes that a payload can take.
   [[nodiscard]] virtual std::size_t largest_set() const = 0;

@@ -62,7 +62,7 @@ void ReplicaWork::load(StateReader& from, int iterations) {
   };
   for (std::size_t p = 0; p < parts_.size(); ++p) {
     Part* const part = parts_[p].get();
-    part->weights = from.take_all<float>();
+    from.take_same(part->weights);
     part->versions.clear();
     for (auto count = from.take<std::uint64_t>(); count > 0; --count) {
       const int iteration = from.take<int>();

@@ -56,6 +56,14 @@ public:
     if (accounts_) account_sum(merged_);
   }
   void finish() override {}
+  void save(StateWriter& to) const override {
+    to.put_all<double>(seen_);
+    to.put_all<double>(merged_);
+  }
+  void load(StateReader& from) override {
+    seen_ = from.take_all<double>();
+    merged_ = from.take_all<double>();
+  }
   /// A place takes 5 bytes at most.
   std::size_t largest_set() const override {
     const auto stretches = static_cast<std::size_t>(places_ / compress::kStretch) + 1;
@@ -97,6 +105,23 @@ public:
 
   void step(int /*iteration*/, std::span<float> weights) override {
     compress::add_to(weights, sum(), -rate());
+  }
+  void save(StateWriter& to) const override {
+    SparseRival::save(to);
+    to.put_all<double>(gathered_);
+    const compress::Dgc::State& state = dgc_.state();
+    to.put(state.steps);
+    to.put_all<float>(state.momenta);
+    to.put_all<float>(state.waiting);
+  }
+  void load(StateReader& from) override {
+    SparseRival::load(from);
+    gathered_ = from.take_all<double>();
+    compress::Dgc::State state;
+    state.steps = from.take<std::int64_t>();
+    state.momenta = from.take_all<float>();
+    state.waiting = from.take_all<float>();
+    dgc_.restore(std::move(state));
   }
   std::span<const float> residual() const override { return dgc_.waiting(); }
 
@@ -143,6 +168,14 @@ public:
 
   void step(int /*iteration*/, std::span<float> weights) override {
     compress::demo_step(weights, compress::numbers_of(sum(), count()), rate());
+  }
+  void save(StateWriter& to) const override {
+    SparseRival::save(to);
+    to.put_all<float>(momentum_.momenta());
+  }
+  void load(StateReader& from) override {
+    SparseRival::load(from);
+    momentum_.restore(from.take_all<float>());
   }
   std::span<const float> residual() const override {
     return std::span{momentum_.momenta()}.first(count());

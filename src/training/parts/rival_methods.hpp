@@ -32,10 +32,6 @@ LONGHAUL_LISTED_ENUM(Rival, LONGHAUL_RIVALS);
 [[nodiscard]] constexpr bool sends_all(Rival rival) {
   return rival == Rival::localsgd || rival == Rival::diloco || rival == Rival::powersgd;
 }
-/// Can it go on from a checkpoint?
-[[nodiscard]] constexpr bool keeps_checkpoints(Rival rival) {
-  return sends_all(rival) || rival == Rival::streaming_diloco;
-}
 /// Have its messages sizes that do not depend on the numbers, so that a plan has them to the byte?
 [[nodiscard]] constexpr bool has_exact_sizes(Rival rival) {
   return rival == Rival::powersgd || rival == Rival::streaming_diloco;

@@ -33,7 +33,7 @@ private:
   std::vector<std::byte> bytes_;
 };
 
-/// Reads it in the same order. Throws Error where there is less than is asked for.
+/// Reads it in the same order. Throws Error where there is something else than is asked for.
 class StateReader {
 public:
   explicit StateReader(std::span<const std::byte> bytes) : left_{bytes} {}
@@ -58,6 +58,15 @@ public:
     if (count > 0)
       std::memcpy(values.data(), bytes_of(count * sizeof(Value)), count * sizeof(Value));
   }
+  /// Into as many as there are.
+  template <typename Value, typename Memory>
+  void take_same(std::vector<Value, Memory>& values) {
+    const std::size_t count = values.size();
+    take_into(values);
+    if (values.size() != count)
+      fail("a checkpoint has {} numbers in the place of {} (it is of another run). Begin anew.",
+           values.size(), count);
+  }
   [[nodiscard]] bool is_over() const { return left_.empty(); }
 
 private:
@@ -79,12 +88,11 @@ inline void save_optimizer(StateWriter& to, const compress::OptimizerState& stat
   to.put_all<float>(state.second);
   to.put_all<std::uint32_t>(state.last_step);
 }
-[[nodiscard]] inline compress::OptimizerState load_optimizer(StateReader& from) {
-  compress::OptimizerState state;
-  from.take_into(state.first);
-  from.take_into(state.second);
-  from.take_into(state.last_step);
-  return state;
+/// Into a state of the same optimizer.
+inline void load_optimizer(StateReader& from, compress::OptimizerState& state) {
+  from.take_same(state.first);
+  from.take_same(state.second);
+  from.take_same(state.last_step);
 }
 
 }  // namespace longhaul::training

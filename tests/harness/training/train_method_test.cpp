@@ -144,7 +144,6 @@ TEST(TrainMethods, TakeSeveralNumbers) {
   EXPECT_FLOAT_EQ(streaming.rival->mixing, 0.5F);
   EXPECT_FLOAT_EQ(streaming.rival->momentum, 0.9F);
   EXPECT_EQ(streaming.optimizer.rule, compress::OptimizerRule::adamw);
-  EXPECT_TRUE(streaming.keeps_checkpoints());
   const auto all = train_methods("none,streaming-diloco:8,2,3:bits=32,powersgd:2",
                                  scenario_with(SetExchange::ring), {});
   ASSERT_EQ(all.size(), 3U);
@@ -152,7 +151,6 @@ TEST(TrainMethods, TakeSeveralNumbers) {
   EXPECT_EQ(all[1].rival->bits, training::kAllBits);
   EXPECT_EQ(all[2].rival->rank, 2);
   EXPECT_EQ(all[2].scenario.train.compress.exchange, SetExchange::sites);
-  EXPECT_TRUE(all[2].keeps_checkpoints());
   EXPECT_THAT(refusal("streaming-diloco:8,2,3,4"), HasSubstr("has 4 numbers"));
   EXPECT_THAT(refusal("streaming-diloco:8,3,0"), HasSubstr("8 steps and 3 fragments"));
   EXPECT_THAT(refusal("streaming-diloco:8,2,4"), HasSubstr("Give fewer than 4"));

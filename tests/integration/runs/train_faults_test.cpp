@@ -1,4 +1,6 @@
 // Runs of bench_train that were cut short, and what they go on from.
+#include <cctype>
+
 #include "integration/runs/train_runs_fixture.hpp"
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
@@ -113,29 +115,60 @@ TEST_F(TrainRuns, OfARankThatWasKilledInAnyTaskGoOn) {
   }
 }
 
-/// Local weights and moments, what all have, and the fragment that is not mixed in yet.
-TEST_F(TrainRuns, OfLocalStepsThatWereKilledGoOnToo) {
-  const std::string methods = "streaming-diloco:2,2,0,streaming-diloco:2,1,1:feedback=1,diloco:2";
-  const std::vector<std::string> kept{"--set", "parallel.microbatches=1", "--checkpoint-every",
-                                      "2"};
-  ASSERT_EQ(run(3, words(methods, kept)), 0) << output();
-  const nlohmann::json whole = curves();
-  std::filesystem::remove_all(out());
-  std::vector<std::string> killed = kept;
-  killed.insert(killed.end(), {"--fault", "kill@1:3:5"});
-  EXPECT_NE(run(3, words(methods, killed)), 0);
-  std::vector<std::string> resumed = kept;
-  resumed.emplace_back("--resume");
-  ASSERT_EQ(run(3, words(methods, resumed)), 0) << output();
-  const nlohmann::json again = curves();
-  ASSERT_EQ(again.size(), whole.size());
-  for (std::size_t i = 0; i < whole.size(); ++i) {
-    SCOPED_TRACE(whole[i]["method"].get<std::string>());
-    EXPECT_EQ(again[i]["losses"], whole[i]["losses"]);
-    EXPECT_EQ(again[i]["points"].back()[3], whole[i]["points"].back()[3]);
-    EXPECT_EQ(again[i]["messages"], whole[i]["messages"]);
+struct OfMethod {
+  const char* method;
+  int local_steps = 1;
+};
+
+void PrintTo(const OfMethod& of, std::ostream* out) { *out << of.method; }
+
+/// A curve of one method, of 8 exchanges, that is killed in the sixth, after two checkpoints.
+class TrainRunsOfEachMethod : public TrainRuns, public ::testing::WithParamInterface<OfMethod> {
+protected:
+  [[nodiscard]] std::vector<std::string> with(std::vector<std::string> more) const {
+    more.insert(more.end(), {"--checkpoint-every", "2", "--max-iterations",
+                             std::to_string(8 * GetParam().local_steps), "--points", "2", "--set",
+                             "parallel.microbatches=1"});
+    return words(GetParam().method, more);
   }
+};
+
+/// Whatever a method remembers. Weights are those of the replay, to the same last bit of what they
+/// differ by; what is lost counts all that was sent and all that waits.
+TEST_P(TrainRunsOfEachMethod, GoOnWithTheSameBits) {
+  ASSERT_EQ(run(3, with({})), 0) << output();
+  const nlohmann::json whole = curves().front();
+  ASSERT_EQ(whole["losses"].size(), 8U);
+  std::filesystem::remove_all(out());
+  EXPECT_NE(run(3, with({"--fault", "kill@1:3:5"})), 0);
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_TRUE(std::filesystem::exists(fmt::format("{}/4.{}.state", out(), rank))) << rank;
+  ASSERT_EQ(run(3, with({"--resume"})), 0) << output();
+  const nlohmann::json again = curves().front();
+  for (const char* const key :
+       {"losses", "messages", "sent", "mass", "replay", "replicas_equal", "learning_rate"})
+    EXPECT_EQ(again[key], whole[key]) << key;
+  for (std::size_t k = 0; k < whole["points"].size(); ++k)
+    EXPECT_EQ(again["points"][k][3], whole["points"][k][3]) << "validation " << k;
+  EXPECT_TRUE(again["replay"]["equal"].get<bool>());
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, TrainRunsOfEachMethod,
+    ::testing::Values(
+        OfMethod{"none"}, OfMethod{"fp16"}, OfMethod{"int8"}, OfMethod{"byteps"},
+        OfMethod{"bytepscompress"}, OfMethod{"randomk"}, OfMethod{"topk:exchange=sites"},
+        OfMethod{"threshold:values=int8"}, OfMethod{"stella:staleness=0:lazy=exact"},
+        OfMethod{"onebit"}, OfMethod{"onebit:warmup=6"}, OfMethod{"powersgd:2"}, OfMethod{"dgc"},
+        OfMethod{"dgc:ramp=1"}, OfMethod{"dgc:ramp=3"}, OfMethod{"demo"}, OfMethod{"espresso"},
+        OfMethod{"localsgd:2", 2}, OfMethod{"diloco:2", 2}, OfMethod{"streaming-diloco:2,2,0", 2},
+        OfMethod{"streaming-diloco:2,1,1:feedback=1", 2}, OfMethod{"sparseloco:2", 2}),
+    [](const auto& each) {
+      std::string name = each.param.method;
+      for (char& letter : name)
+        if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+      return name;
+    });
 
 /// With weights that wait for their update, and with those of the iteration before.
 TEST_F(TrainRuns, EndInAnOutageThatOutlastsTheDeadline) {

@@ -54,6 +54,7 @@ public:
   }
   [[nodiscard]] const PartMethod& first() const { return *methods_.front(); }
   [[nodiscard]] const PartMethod& of(std::size_t replica) const { return *methods_[replica]; }
+  [[nodiscard]] PartMethod& of(std::size_t replica) { return *methods_[replica]; }
   /// After the last iteration: |gradients - sent - what waits| / |sent|, by number.
   [[nodiscard]] double lost() {
     double missing = 0, all = 0;
