@@ -83,16 +83,16 @@ ExitCode run(const TrainOptions& options, TrainSettings settings) {
   const Scenario scenario = read_scenario(ranks, options);
   if (!settings.target) settings.target = scenario.train.target;
   harness::TrainPlan plan{{}, options.schedule, options.data, {}, nullptr, {}};
+  nlohmann::json asked;
   harness::collectively([&] {
     plan.methods = harness::train_methods(settings.probes > 0 ? "stella" : options.methods,
                                           scenario, settings.optimizer);
     if (settings.probes > 0) harness::check_probes(scenario, settings);
-    harness::check_data(options.data, scenario, settings.target);
+    asked = harness::asked_of(options, scenario, settings.target);
     harness::check_exchanges(plan.methods, options.schedule);
   });
   std::optional<harness::TrainProgress> kept;
-  if (!options.out.empty())
-    kept.emplace(ranks.world(), options.out, options.resume, harness::asked_of(options, scenario));
+  if (!options.out.empty()) kept.emplace(ranks.world(), options.out, options.resume, asked);
   if (kept && kept->complete())
     return harness::report_complete_training(ranks, options, *kept->complete());
   harness::Environment environment{ranks, options.command_line};

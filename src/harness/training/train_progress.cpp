@@ -1,19 +1,17 @@
 #include "harness/training/train_progress.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text_file.hpp"
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
+#include "harness/training/state_file.hpp"
 #include "report/host_load.hpp"
 #include "report/watched_run.hpp"
-#include "trace/hdf5/new_file.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -21,28 +19,29 @@ namespace {
 constexpr const char* kFile = "progress.json";
 constexpr const char* kInput = "input.json";  // of a complete run
 
-/// Whole or not at all, also where the machine fails: a new file in the place of the old one, which
-/// is on the disk before it has the name.
-void replace_file(const std::filesystem::path& file, std::span<const std::byte> bytes) {
-  const std::filesystem::path made = file.string() + ".new";
-  std::ofstream out{made, std::ios::binary | std::ios::trunc};
-  out.write(reinterpret_cast<const char*>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
-  out.close();
-  const int reason = out ? 0 : errno;
-  std::error_code problem;
-  const bool written = out && trace::sync_file(made) == 0;
-  if (written) std::filesystem::rename(made, file, problem);
-  if (!written || problem) {
-    std::filesystem::remove(made, problem);
-    throw Error{
-        fmt::format("cannot write {} ({}). Check that there is space; --resume goes on from "
-                    "the checkpoint before it.",
-                    file.string(),
-                    reason != 0 ? std::strerror(reason) : "it did not reach the disk"),
-        ExitCode::run_failed};
-  }
-  trace::sync_directory_of(file);
+/// Where a rank has something to say: the first of them for all, as CollectiveError.
+void fail_together(const comm::Communicator& world, const std::string& mine) {
+  std::vector<int> counts;
+  const std::vector<std::byte> all = world.gather(std::as_bytes(std::span{mine}), counts);
+  const std::string first = on_rank0(world, [&]() -> std::string {
+    const auto said = std::ranges::find_if(counts, [](int count) { return count > 0; });
+    if (said == counts.end()) return {};
+    return fmt::format("rank {}: {}", said - counts.begin(),
+                       std::string_view{reinterpret_cast<const char*>(all.data()),
+                                        static_cast<std::size_t>(*said)});
+  });
+  if (!first.empty()) throw CollectiveError{first};
+}
+
+/// Has it what is looked for below?
+bool is_of_a_run(const nlohmann::ordered_json& kept, bool is_complete) {
+  if (!kept.contains("asked") || !kept["asked"].is_object()) return false;
+  if (is_complete) return true;
+  if (!kept.contains("curves") || !kept["curves"].is_object()) return false;
+  if (!kept.contains("under_way")) return true;
+  const nlohmann::ordered_json& curve = kept["under_way"];
+  return curve.contains("name") && curve["name"].is_string() && curve.contains("iterations") &&
+         curve["iterations"].is_number_integer() && curve.contains("curve");
 }
 
 std::vector<std::int64_t> counts_of(const std::vector<Duration>& times) {
@@ -186,7 +185,7 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
       fail("--resume: {} holds no run that goes on ({} is missing). Give --out another directory.",
            directory_.string(), found.filename().string());
     auto kept = nlohmann::ordered_json::parse(read_text_file(found), nullptr, false);
-    if (kept.is_discarded() || !kept.contains("asked"))
+    if (!is_of_a_run(kept, complete))
       fail("--resume: {} is damaged (it is no JSON of a run). Begin anew, in another directory.",
            found.string());
     if (complete) {
@@ -194,14 +193,19 @@ TrainProgress::TrainProgress(const comm::Communicator& world, std::filesystem::p
       std::filesystem::remove(file);  // it may have ended before it could forget()
       std::filesystem::remove(directory_ / report::kJournalName);
     }
+    const auto may_differ = [&](const std::string& key) {  // of a run of an older program
+      return complete && (key == "commit" || !kept["asked"].contains(key));
+    };
     for (const auto& [key, value] : asked.items())
-      if (kept.at("asked").value(key, nlohmann::json{}) != value && !(complete && key == "commit"))
+      if (kept.at("asked").value(key, nlohmann::json{}) != value && !may_differ(key))
         fail("--resume: the run in {} had another {} (results would mix). Ask for the same.",
              directory_.string(), key);
     return kept.dump();
   });
   json_ = nlohmann::ordered_json::parse(text);
-  if (json_.contains("complete")) complete_ = json_["complete"].get<std::string>();
+  if (!json_.contains("complete")) return;
+  complete_ = json_["complete"].get<std::string>();
+  remove_states(-1);
 }
 
 void TrainProgress::announce(int curves, const nlohmann::json& environment) {
@@ -240,18 +244,28 @@ void TrainProgress::tell(int done, const TrainCurve& curve) {
 
 void TrainProgress::write() const {
   const std::string text = json_.dump();
-  replace_file(directory_ / kFile, std::as_bytes(std::span{text}));
+  replace_file(directory_ / kFile, {std::as_bytes(std::span{text})});
 }
 
 std::filesystem::path TrainProgress::state_file(int iterations) const {
   return directory_ / fmt::format("{}.{}.state", iterations, world_.rank());
 }
 
+TrainCurve TrainProgress::curve_of(const nlohmann::ordered_json& kept) const {
+  try {
+    return curve_of_state(kept);
+  } catch (const std::exception& problem) {  // of all ranks: they have the same text
+    throw CollectiveError{
+        fmt::format("--resume: {} is damaged ({}: {}). Begin anew, in another directory.",
+                    (directory_ / kFile).string(), name_, problem.what())};
+  }
+}
+
 bool TrainProgress::find(TrainCurve& curve) {
   const nlohmann::ordered_json& curves = json_.at("curves");
   const auto found = curves.find(name_);
   if (found == curves.end()) return false;
-  curve = curve_of_state(*found);
+  curve = curve_of(*found);
   tell(exchanges_, curve);
   return true;
 }
@@ -273,17 +287,21 @@ int TrainProgress::load(TrainCurve& curve, std::vector<std::byte>& state) {
   const auto found = json_.find("under_way");
   if (found == json_.end() || found->at("name") != name_) return 0;
   const int iterations = found->at("iterations").get<int>();
-  const std::string text = read_text_file(state_file(iterations));
-  const auto bytes = std::as_bytes(std::span{text});
-  state.assign(bytes.begin(), bytes.end());
-  curve = curve_of_state(found->at("curve"));
+  std::string refused;
+  try {
+    state = read_state(state_file(iterations), {name_, iterations, world_.rank(), world_.size()});
+  } catch (const Error& error) {
+    refused = error.what();
+  }
+  fail_together(world_, refused);
+  curve = curve_of(found->at("curve"));
   return iterations;
 }
 
 /// First the states of all ranks, then the word that they are there, then the old ones go.
 void TrainProgress::save(int iterations, const TrainCurve& curve,
                          std::span<const std::byte> state) {
-  replace_file(state_file(iterations), state);
+  write_state(state_file(iterations), {name_, iterations, world_.rank(), world_.size()}, state);
   world_.barrier();
   (void)on_rank0(world_, [&]() -> std::string {
     json_["under_way"] = {
@@ -300,7 +318,8 @@ void TrainProgress::remove_states(int but_of) const {
   for (const auto& entry : std::filesystem::directory_iterator{directory_}) {
     const std::string name = entry.path().filename().string();
     std::error_code ignored;
-    if (name.ends_with(ours) && entry.path() != state_file(but_of))
+    if ((name.ends_with(ours) || name.ends_with(ours + ".new")) &&
+        entry.path() != state_file(but_of))
       std::filesystem::remove(entry.path(), ignored);
   }
 }
@@ -309,10 +328,11 @@ void TrainProgress::settle(const std::string& wrong) {
   if (world_.rank() != 0) return;
   const std::string text =
       nlohmann::ordered_json{{"asked", json_.at("asked")}, {"wrong", wrong}}.dump();
-  replace_file(directory_ / kInput, std::as_bytes(std::span{text}));
+  replace_file(directory_ / kInput, {std::as_bytes(std::span{text})});
 }
 
 void TrainProgress::forget() {
+  remove_states(-1);  // of a curve whose end the last run kept, and nothing after it
   (void)on_rank0(world_, [&]() -> std::string {
     std::filesystem::remove(directory_ / kFile);
     if (journal_) journal_->remove();

@@ -47,6 +47,7 @@ public:
 
 private:
   [[nodiscard]] std::filesystem::path state_file(int iterations) const;
+  [[nodiscard]] TrainCurve curve_of(const nlohmann::ordered_json& kept) const;
   void write() const;
   void remove_states(int but_of) const;
   void tell(int done, const TrainCurve& curve);

@@ -113,6 +113,16 @@ private:
   TrainRequest request_;
 };
 
+/// What the data are, which fit the model and the target.
+training::DataFacts facts_of(const std::string& data, const Scenario& scenario,
+                             const std::optional<TrainingTarget>& target) {
+  const auto opened = training::open_data(data, training::model_shape(scenario), 0);
+  if (target && target->kind == TargetKind::error && opened->facts().classes == 0)
+    fail("--target error: the samples of {} have no class (only digits have). Use loss=X.",
+         opened->facts().name);
+  return opened->facts();
+}
+
 }  // namespace
 
 void check_can_train(const Scenario& scenario, int ranks) {
@@ -134,14 +144,6 @@ void check_can_train(const Scenario& scenario, int ranks) {
   if (scenario.ranks() != ranks)
     fail("scenario {} has {} ranks, and {} were started. Start {}: scripts/mpi -n {}.",
          scenario.name, scenario.ranks(), ranks, scenario.ranks(), scenario.ranks());
-}
-
-void check_data(const std::string& data, const Scenario& scenario,
-                const std::optional<TrainingTarget>& target) {
-  const auto opened = training::open_data(data, training::model_shape(scenario), 0);
-  if (target && target->kind == TargetKind::error && opened->facts().classes == 0)
-    fail("--target error: the samples of {} have no class (only digits have). Use loss=X.",
-         opened->facts().name);
 }
 
 void check_exchanges(const std::vector<TrainMethod>& methods, const std::string& schedule) {
@@ -171,10 +173,13 @@ int count_runs(const TrainPlan& plan, const TrainSettings& settings) {
   return static_cast<int>(plan.methods.size() * ((rates > 1 ? rates : 0) + settings.seeds.size()));
 }
 
-nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario) {
+nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario,
+                        const std::optional<TrainingTarget>& target) {
+  const training::DataFacts data = facts_of(options.data, scenario, target);
   return {{"scenario", scenario.text},
           {"--schedule", options.schedule},
           {"--data", options.data},
+          {"content of --data", data.train.sha256 + data.held_out.sha256},
           {"--methods", options.methods},
           {"--target", options.target},
           {"--lr-grid", options.learning_rates},

@@ -30,9 +30,6 @@ struct TrainRun {
 
 /// Throws Error, which says what to change, where these ranks cannot train the scenario's model.
 void check_can_train(const Scenario& scenario, int ranks);
-/// Throws Error where there is no such data, or none that fits the model and the target.
-void check_data(const std::string& data, const Scenario& scenario,
-                const std::optional<TrainingTarget>& target);
 
 /// Throws Error where a rival's parts cannot be exchanged as it says: fragments or ranks that the
 /// model's parts under that schedule do not have; or where a controller has nothing to adapt.
@@ -57,8 +54,10 @@ struct TrainPlan {
 /// Trials and curves, or probe runs with what they are compared with.
 [[nodiscard]] int count_runs(const TrainPlan& plan, const TrainSettings& settings);
 
-/// All that the results depend on, for --resume.
-[[nodiscard]] nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario);
+/// All that the results depend on, for --resume; what the data hold, too. Throws Error where there
+/// are no such data, or none that fit the model and the target.
+[[nodiscard]] nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario,
+                                      const std::optional<TrainingTarget>& target);
 
 /// record.json: docs/training.md.
 [[nodiscard]] nlohmann::ordered_json train_record(const std::vector<TrainMethod>& methods,

@@ -52,8 +52,10 @@ TEST_F(TrainRuns, BeginWithResumeAndAreCompleteWithIt) {
   const std::vector<std::string> resumed{"--resume"};
   ASSERT_EQ(run(3, words("none", resumed)), 0) << output();
   const nlohmann::json whole = record();
+  std::ofstream{out() + "/8.1.state"} << "of a rank that was killed before it removed this";
   ASSERT_EQ(run(3, words("none", resumed)), 0) << output();
   EXPECT_THAT(output(), HasSubstr("is complete: nothing is left to run"));
+  EXPECT_FALSE(std::filesystem::exists(out() + "/8.1.state"));
   EXPECT_EQ(record(), whole) << "nothing ran";
   EXPECT_EQ(run(3, words("none", {"--resume", "--seeds", "2"})), 2);
   EXPECT_THAT(output(), HasSubstr("another --seeds"));
@@ -169,6 +171,63 @@ INSTANTIATE_TEST_SUITE_P(
         if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
       return name;
     });
+
+/// Rank by rank: another's, an older one, one that was cut short, and none.
+TEST_F(TrainRuns, RefuseACheckpointThatIsNotTheirs) {
+  const std::vector<std::string> kept{"--set", "train.staleness=0", "--checkpoint-every", "4"};
+  std::vector<std::string> killed = kept, resumed = kept;
+  killed.insert(killed.end(), {"--fault", "kill@1:3:9"});
+  resumed.emplace_back("--resume");
+  EXPECT_NE(run(3, words("dgc", killed)), 0);
+  const std::filesystem::path ours = out() + "/8.1.state", keeps = scratch_.path() / "kept";
+  std::filesystem::copy_file(ours, keeps);
+  const auto refusal = [&] {
+    EXPECT_EQ(run(3, words("dgc", resumed)), 2);
+    EXPECT_THAT(output(), HasSubstr("rank 1: --resume: " + ours.string() + " "));
+    EXPECT_FALSE(std::filesystem::exists(out() + "/record.json"));
+    return output();
+  };
+  std::filesystem::resize_file(ours, std::filesystem::file_size(ours) / 2);
+  EXPECT_THAT(refusal(), HasSubstr("after its header, which says "));
+  std::filesystem::copy_file(out() + "/8.2.state", ours,
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(refusal(), HasSubstr("is of rank 2 of 3 after 8 exchanges"));
+  std::filesystem::remove(ours);
+  EXPECT_THAT(refusal(), HasSubstr("cannot be read (No such file or directory)"));
+  std::filesystem::rename(keeps, ours);
+  const std::string text = file_text(out() + "/progress.json");
+  const auto with_curve = [&](const nlohmann::json& curve) {
+    nlohmann::json other = nlohmann::json::parse(text);
+    other["under_way"]["curve"] = curve;
+    std::ofstream{out() + "/progress.json", std::ios::trunc} << other;
+    EXPECT_EQ(run(3, words("dgc", resumed)), 2);
+    return output();
+  };
+  EXPECT_THAT(with_curve({{"method", 3}}),
+              AllOf(HasSubstr("progress.json is damaged (curve dgc"), HasSubstr("Begin anew")));
+  std::ofstream{out() + "/progress.json", std::ios::trunc} << text;
+  ASSERT_EQ(run(3, words("dgc", resumed)), 0) << output();
+}
+
+/// A text that was written to since is another.
+TEST_F(TrainRuns, RefuseToGoOnWithOtherData) {
+  const std::filesystem::path text = scratch_.path() / "some.txt";
+  const auto write = [&](char last) {
+    std::ofstream{text, std::ios::trunc} << std::string(4000, 'a') << last;
+  };
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--data", "text:" + text.string(), "--set", "model.vocabulary=256",
+                             "--checkpoint-every", "4"});
+    return words("none", more);
+  };
+  write('a');
+  EXPECT_NE(run(3, with({"--fault", "kill@1:3:9"})), 0);
+  write('b');
+  EXPECT_EQ(run(3, with({"--resume"})), 2);
+  EXPECT_THAT(output(), HasSubstr("another content of --data (results would mix)"));
+  write('a');
+  EXPECT_EQ(run(3, with({"--resume"})), 0) << output();
+}
 
 /// With weights that wait for their update, and with those of the iteration before.
 TEST_F(TrainRuns, EndInAnOutageThatOutlastsTheDeadline) {
