@@ -57,10 +57,10 @@ def command_of(record):
     """From the root of a checkout: no directory of one machine stands in it."""
     command = record.get("command_line", "")
     text = shlex.join(command) if isinstance(command, list) else str(command)
-    return PATHS.sub(lambda found: from_root(found[0]), text)
+    return PATHS.sub(lambda found: as_in_checkout(found[0]), text)
 
 
-def from_root(path):
+def as_in_checkout(path):
     """Of an absolute path: what follows the checkout's root, or its name where it lies elsewhere."""
     for folder in ("build/bin", "benchmarks", "runs", "results"):
         if f"/{folder}/" in path:

@@ -21,13 +21,6 @@ ALL = "all"
 ORDER = (*claims.PAPERS, registry.OWN)  # of `all`
 
 
-def program_commit():
-    """Of the program that simulates: "0123456789ab", or with -dirty after it."""
-    words = tools.run([tools.binary("longhaul"), "--version"])
-    match = re.search(r"\(([^)\s]+)\)", words)
-    return match[1] if match else "unknown"
-
-
 def directory_for(options, commit):
     """--out; otherwise the newest of this commit, so that a run goes on, or a new one."""
     if options.out:
@@ -120,7 +113,7 @@ def main(arguments=None):
     if options.list:
         print(listing(papers, kinds))
         return 0
-    commit = program_commit()
+    commit = tools.program_commit()
     directory = directory_for(options, commit)
     runs = [Reproduction(paper, items, directory, commit, Data(options.data))
             for paper, items in papers.items()]

@@ -8,13 +8,14 @@ import os
 import platform
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from longhaul.errors import RUN_FAILED, Failure, guarded, result_name
+from longhaul.errors import BAD_INPUT, RUN_FAILED, Failure, guarded, result_name
 from longhaul.running import tools
 
 LIST = tools.ROOT / "benchmarks" / "speed.toml"
@@ -68,15 +69,13 @@ def of_benchmark(text, command):
 
 def whole_command(words):
     """cpu (user and system, ms) and memory (MiB) of a program that is run once."""
-    # A child of its own: the largest memory is of all children that have ended.
-    said = tools.run([sys.executable, "-c",
-                      "import json, resource, subprocess, sys\n"
-                      "code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
-                      "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
-                      "print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss]))\n"
-                      "sys.exit(code)", *words])
-    seconds, kilobytes = json.loads(said.splitlines()[-1])
-    return {"cpu": 1e3 * seconds, "memory": kilobytes / 1024}
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Failure(f"{shlex.join(words)} ended with {process.returncode}.",
+                      BAD_INPUT if process.returncode == BAD_INPUT else RUN_FAILED)
+    return {"cpu": 1e3 * (used.ru_utime + used.ru_stime), "memory": used.ru_maxrss / 1024}
 
 
 def time_command(command, repetitions):
@@ -96,11 +95,6 @@ def time_command(command, repetitions):
     return samples, load, during
 
 
-def commit():
-    found = re.search(r"\(([^)\s]+)\)", tools.run([tools.binary("longhaul"), "--version"]))
-    return found[1] if found else "unknown"
-
-
 def processor():
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
@@ -112,7 +106,7 @@ def processor():
 
 def rows_of(numbers, repetitions):
     """A row for each number; a command is run once for all of its numbers."""
-    measured, of_commit, on = {}, commit(), processor()
+    measured, commit, on = {}, tools.program_commit(), processor()
     for number in numbers:
         command = number["command"]
         if command not in measured:
@@ -126,7 +120,7 @@ def rows_of(numbers, repetitions):
         yield {"number": number["name"], "counter": number["counter"], "median": median(values),
                "least": values[0], "most": values[-1], "n": len(values),
                "at_least": number.get("at_least", ""), "at_most": number.get("at_most", ""),
-               "command": command, "commit": of_commit, "load_average": round(load, 2),
+               "command": command, "commit": commit, "load_average": round(load, 2),
                "load_average_during": round(during, 2), "processor": on}
 
 

@@ -1,6 +1,7 @@
 """Runs Longhaul's own programs for a figure or a sweep."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -34,6 +35,12 @@ def binary(name):
     if not program.is_file():
         raise Failure(f"no program {program} (not built). Run scripts/build.")
     return program
+
+
+def program_commit():
+    """Of the program that simulates: "0123456789ab", or with -dirty after it."""
+    match = re.search(r"\(([^)\s]+)\)", run([binary("longhaul"), "--version"]))
+    return match[1] if match else "unknown"
 
 
 def scenario_file(name_or_path):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 from pathlib import Path
 
@@ -47,12 +46,11 @@ def numbers():
     """With what ran, of which commit, and the 1-minute load before it."""
     command = [tools.binary("bench_placement"), "--benchmark_format=json",
                "--benchmark_filter=^decide/earliest"]
-    version = re.search(r"\(([^)\s]+)\)", tools.run([tools.binary("longhaul"), "--version"]))
-    load = os.getloadavg()[0]
+    commit, load = tools.program_commit(), os.getloadavg()[0]
     table = table_of(json.loads(tools.run(command))["benchmarks"])
     return table.assign(command=shlex.join(str(tools.from_root(word)) if isinstance(word, Path) else word
                                            for word in command),
-                        commit=version[1] if version else "unknown", load_average=load)
+                        commit=commit, load_average=load)
 
 
 def table_of(benchmarks):
