@@ -169,6 +169,7 @@ bool EventPlayer::finish_blocks(TimePoint at) {
     if (finished->begin != kNever)
       state_.credit.add(std::max(Duration::zero(), op.time.start - finished->begin));
     end(op, finished->due, at);
+    leave_late(op, finished->due, at);
     leave_early(op, planned_end, finished->due, at);
     moved = true;
   }

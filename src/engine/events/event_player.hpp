@@ -124,10 +124,12 @@ private:
   void hand_over();
   [[nodiscard]] PlayedOps played(const std::vector<OpInstance>& ops) const;
 
-  // event_player_places.cpp: places that what ends earlier than planned leaves
+  // event_player_places.cpp: what ends earlier or later than planned
   [[nodiscard]] bool keeps_places(const OpInstance& op) const;
   void note_place(OpInstance& op, TimePoint from, Duration takes, const Cause& cause);
   void leave_early(const OpInstance& op, TimePoint planned_end, TimePoint due, TimePoint at);
+  void leave_late(const OpInstance& op, TimePoint due, TimePoint at);
+  void abandon(OpInstance& op, TimePoint at);
   void find_lone_sets();
 
   // event_player_ops.cpp: an op from admission to its end
@@ -140,6 +142,7 @@ private:
   void begin_op(OpInstance& op, TimePoint at);
   void end(OpInstance& op, TimePoint due, TimePoint at);
   void skip(OpInstance& op, Outcome outcome, TimePoint at);
+  void tell_skipped(OpInstance& op, TimePoint at);
   void leave(OpInstance& op);
   void expect_give_up(const OpInstance& op, TimePoint at);
   void give_up(OpInstance& op, TimePoint at);

@@ -239,6 +239,10 @@ void EventPlayer::skip(OpInstance& op, Outcome outcome, TimePoint at) {
   if (own.kind == OpKind::send) tell_receiver(op, {}, true);
   if (own.kind == OpKind::recv && facts_.with_word[index(own.lane)]) tell_sender(op, true, at);
   if (message) close(op);
+  tell_skipped(op, at);
+}
+
+void EventPlayer::tell_skipped(OpInstance& op, TimePoint at) {
   LaneState& lane = lane_of(op.op);
   if (lane.way == Way::sourced)
     if (auto* const entry = sources_.of_lane(lane.id); entry->drawn == &op) {

@@ -1,5 +1,5 @@
 // What ends earlier than planned (real work, a block that noise makes quicker) leaves its device to
-// what has a place after it.
+// what has a place after it; what ends later holds that up.
 #include <algorithm>
 #include <map>
 
@@ -75,6 +75,36 @@ void EventPlayer::leave_early(const OpInstance& op, TimePoint planned_end, TimeP
       now.push_back(&waits);
   }
   for (OpInstance* const each : now) begin_op(*each, at);
+}
+
+/// What should have begun on the device before it was over waited for it; optional blocks that
+/// would miss their deadlines now do not begin.
+void EventPlayer::leave_late(const OpInstance& op, TimePoint due, TimePoint at) {
+  const auto held = plan_.resources_of(op.op);
+  std::erase_if(held_back_, [&](OpInstance* const waits) {
+    const auto needed = plan_.resources_of(waits->op);
+    if (due <= waits->time.start || std::ranges::find_first_of(needed, held) == needed.end())
+      return false;
+    waits->cause.raise(due, op.op, BoundKind::resource);
+    if (!facts_.is_optional(waits->op) || plan_.op(waits->op).kind != OpKind::compute ||
+        !misses_deadline(*waits, due, at))
+      return false;
+    abandon(*waits, at);
+    return true;
+  });
+}
+
+/// Skips a block that has a place and has not begun.
+void EventPlayer::abandon(OpInstance& op, TimePoint at) {
+  std::erase_if(places_, [&](const Place& place) { return place.op == &op; });
+  LaneState& lane = lane_of(op.op);
+  if (lane.way == Way::in_turn) lane.busy = false;
+  --in_progress_;
+  op.stage = Stage::skipped;
+  op.outcome = Outcome::skipped;
+  op.time = {};
+  moves_ = true;
+  tell_skipped(op, at);
 }
 
 }  // namespace longhaul::engine
