@@ -15,6 +15,9 @@
 namespace longhaul::harness {
 namespace {
 
+/// As on 2 cores that 16 ranks share.
+constexpr Duration kAnswerTakes = std::chrono::microseconds{250};
+
 using prefill::BegunSlot;
 using prefill::LivePlaced;
 
@@ -83,6 +86,7 @@ prefill::LiveOptions live_options(const PlannedStretches& planned, const Prefill
   prefill::LiveOptions options;
   options.listener = listener;
   options.controller.policy = settings.policy;
+  options.controller.answer_takes = kAnswerTakes;
   options.controller.backlog = settings.backlog;
   options.manners.gives_way = settings.manners == prefill::Manners::gives_way;
   options.manners.overrun = settings.overrun;

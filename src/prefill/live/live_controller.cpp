@@ -210,7 +210,9 @@ void LiveController::fill_bubbles(Duration now) {
 void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Duration now) {
   const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks.front();
   const ServedModel& own = served_.front().model;
-  Duration start = std::max(now, expected_.opens(rank, block, now));
+  const auto answers = static_cast<std::int64_t>(outbox_.size()) + 1;
+  Duration start =
+      std::max(now + answers * options_.answer_takes, expected_.opens(rank, block, now));
   start += left_over(pipeline, block, now);
   Duration room = expected_.closes(rank, block, now) - own.guard - start;
   while (room > Duration{} && placed_[pipeline] < live_.slots && has_decode_slot(pipeline)) {

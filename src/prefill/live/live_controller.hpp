@@ -23,6 +23,9 @@ struct LiveControllerOptions {
   /// knows more.
   Duration lead{20'000'000};
   Overrun overrun = Overrun::finish;  ///< what GPUs do, of which they say nothing
+  /// How long an answer is on its way to its GPU, one after the other: a bubble that is open when
+  /// it is filled, as at a stretch's begin, is filled from then on.
+  Duration answer_takes{};
   Expectation expects{};              ///< what it goes by
   std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };

@@ -86,6 +86,16 @@ TEST(LiveStretches, FillBubblesFromABacklog) {
   EXPECT_EQ(played.bound(filled), 0);
 }
 
+// Device 1 is idle from the begin on: where answers take their time 100 ms are no 100 ms any more.
+TEST(LiveStretches, FillWhatIsOpenAlreadyFromWhenAnswersAreHeard) {
+  const PlacedStretch stretch = gpipe_of_two(1ms);
+  LiveOptions options;
+  options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
+  options.controller.answer_takes = 1ms;
+  LivePlayed played{stretch, equal_requests(10, 100, {}), options};
+  EXPECT_EQ(played.play().decisions.size(), 5U);
+}
+
 // A prompt that the stretch has no room for is placed in the next one, with the arrival it had.
 TEST(LiveStretches, HandOnWhatFindsNoRoom) {
   const PlacedStretch stretch = gpipe_of_two(1ms);
