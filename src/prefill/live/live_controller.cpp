@@ -210,11 +210,13 @@ void LiveController::fill_bubbles(Duration now) {
 void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Duration now) {
   const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks.front();
   const ServedModel& own = served_.front().model;
-  const auto answers = static_cast<std::int64_t>(outbox_.size()) + 1;
-  Duration start =
-      std::max(now + answers * options_.answer_takes, expected_.opens(rank, block, now));
-  start += left_over(pipeline, block, now);
+  Duration start = std::max(now + options_.heard_after, expected_.opens(rank, block, now));
   Duration room = expected_.closes(rank, block, now) - own.guard - start;
+  // In whole guards: what is chosen does not hang on the microseconds by which a run differs.
+  if (own.guard > Duration{}) room -= room % own.guard;
+  const Duration left = left_over(pipeline, block, room, now);
+  start += left;
+  room -= left;
   while (room > Duration{} && placed_[pipeline] < live_.slots && has_decode_slot(pipeline)) {
     queue_->refill(clock_ + now, refused_);
     const auto waiting = queue_->take_for(room);
@@ -229,14 +231,17 @@ void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Durati
   }
 }
 
-/// What the GPU was given for earlier bubbles, which have closed, and has not computed.
-Duration LiveController::left_over(std::size_t pipeline, std::size_t block, Duration now) {
+/// What the GPU was given for earlier bubbles, which have closed, and has not computed, as far as
+/// it fits in the room of this one.
+Duration LiveController::left_over(std::size_t pipeline, std::size_t block, Duration room,
+                                   Duration now) {
   const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks.front();
   Duration left{};
   for (const Entry& entry : entries_)
     if (at(entry.answer.pipeline) == pipeline && !entry.ended.front() && !entry.is_withdrawn &&
         !is_killed(entry) && entry.closes.front() < block &&
-        expected_.closes(rank, entry.closes.front(), now) <= now)
+        expected_.closes(rank, entry.closes.front(), now) <= now &&
+        left + entry.waiting.whole <= room)
       left += entry.waiting.whole;
   return left;
 }

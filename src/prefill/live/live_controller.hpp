@@ -23,9 +23,9 @@ struct LiveControllerOptions {
   /// knows more.
   Duration lead{20'000'000};
   Overrun overrun = Overrun::finish;  ///< what GPUs do, of which they say nothing
-  /// How long an answer is on its way to its GPU, one after the other: a bubble that is open when
-  /// it is filled, as at a stretch's begin, is filled from then on.
-  Duration answer_takes{};
+  /// When GPUs hear of an answer at the latest: a bubble that is open as it is filled, as at a
+  /// stretch's begin, is filled from then on.
+  Duration heard_after{};
   Expectation expects{};              ///< what it goes by
   std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };
@@ -113,7 +113,8 @@ private:
   void place_in_order(Duration now);
   void fill_bubbles(Duration now);
   void fill_bubble(std::size_t pipeline, std::size_t block, Duration now);
-  [[nodiscard]] Duration left_over(std::size_t pipeline, std::size_t block, Duration now);
+  [[nodiscard]] Duration left_over(std::size_t pipeline, std::size_t block, Duration room,
+                                   Duration now);
   [[nodiscard]] FreeTime free_time(Duration now);
   /// Of what a stretch has for prompts on a pipeline: some is left for this one.
   [[nodiscard]] bool has_room(std::size_t pipeline, std::int64_t tokens) const;

@@ -86,14 +86,37 @@ TEST(LiveStretches, FillBubblesFromABacklog) {
   EXPECT_EQ(played.bound(filled), 0);
 }
 
-// Device 1 is idle from the begin on: where answers take their time 100 ms are no 100 ms any more.
+// Device 1 is idle from the begin on: where answers are heard late 100 ms are no 100 ms any more.
 TEST(LiveStretches, FillWhatIsOpenAlreadyFromWhenAnswersAreHeard) {
   const PlacedStretch stretch = gpipe_of_two(1ms);
   LiveOptions options;
   options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
-  options.controller.answer_takes = 1ms;
+  options.controller.heard_after = 1ms;
   LivePlayed played{stretch, equal_requests(10, 100, {}), options};
   EXPECT_EQ(played.play().decisions.size(), 5U);
+}
+
+// Device 1 is idle to 100 ms, from 700 to 1,000 and from 1,600 to 1,800. In the second bubble the
+// prompt of 50 takes 60, and that of 250 is declined, which the third cannot hold: others get it.
+TEST(LiveStretches, FillABubbleThatWhatWasDeclinedDoesNotFit) {
+  PlacedStretch stretch{gpipe_of_two(1ms).scenario, "gpipe", 2};
+  auto& pipelines = stretch.served.front().serving.pipelines;
+  pipelines.erase(pipelines.begin());
+  LiveOptions options;
+  options.controller.backlog = BacklogOptions{.waiting = 5, .iterations = 2};
+  options.manners.takes = [](std::size_t, std::int32_t request, Duration whole) {
+    return request == 1 ? 60ms : whole;
+  };
+  std::vector<Request> requests = equal_requests(5, 90, {});
+  requests[0].tokens = 100;
+  requests[1].tokens = 50;
+  requests[2].tokens = 250;
+  LivePlayed played{stretch, requests, options};
+  std::vector<std::int64_t> tokens;
+  for (const Decision& each : played.play().decisions) tokens.push_back(each.tokens);
+  std::ranges::sort(tokens);
+  EXPECT_EQ(tokens, (std::vector<std::int64_t>{50, 90, 100, 100}));
+  EXPECT_GT(played.live().tally().declined, 0);
 }
 
 // A prompt that the stretch has no room for is placed in the next one, with the arrival it had.
