@@ -6,6 +6,7 @@ import sys
 import textwrap
 
 from longhaul.commands.figure import parser_of
+from longhaul.drawing.figure import Figure
 from longhaul.errors import Failure, guarded
 from longhaul.figures.registry import FIGURES
 from longhaul.papers import claims
@@ -17,11 +18,12 @@ WIDTH = 120
 
 def commands():
     """A table of all figures."""
-    lines = ["| command | shows | needs |", "|---|---|---|"]
+    lines = ["| `scripts/figure` | shows |", "|---|---|"]
     for module in FIGURES.values():
         figure = module.FIGURE
-        command = " ".join(filter(None, ("scripts/figure", figure.name, figure.options)))
-        lines.append(f"| `{command}` | {figure.shows} | {figure.needs} |")
+        command = " ".join(filter(None, (figure.name, figure.options)))
+        needs = "" if figure.needs == Figure.needs else f"; needs {figure.needs}"
+        lines.append(f"| `{command}` | {figure.shows}{needs} |")
     return "\n".join(lines)
 
 

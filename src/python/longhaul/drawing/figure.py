@@ -51,7 +51,7 @@ class Figure:
     name: str               # scripts/figure NAME; its files begin with it
     summary: str            # in scripts/figure --help
     shows: str              # in docs/figures.md
-    needs: str = "`longhaul`"   # likewise: programs, packages, results
+    needs: str = "`longhaul`"   # likewise, beside the benchmark that it measures with
     options: str = ""       # likewise, after the name: "[--measure]"
     repeat: Repeat = None   # None: scripts/reproduce leaves it out
     expected: tuple = ()    # of papers.expected.Expected: ranges of its numbers

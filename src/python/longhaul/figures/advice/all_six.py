@@ -18,10 +18,7 @@ from longhaul.running import measuring, tools
 FIGURE = Figure(
     "all-six",
     summary="what advise says of three unequal sites, each plan measured on ranks beside it",
-    shows=("what `longhaul advise` says of three unequal sites: each plan measured on 16 ranks beside "
-           "its prediction, with given stages, open layouts and methods, and the best one with "
-           "prefill ([advise.md](advise.md#on-ranks))"),
-    needs="`bench_pipeline`, `bench_prefill` and `bench_train`, or results of them",
+    shows="what `longhaul advise` says of three unequal sites, each plan measured on 16 ranks",
     options="[--measure]",
     repeat=Repeat("longhaul", measure=("--measure",), minutes=10))
 GOAL_PERCENT = 3.0

@@ -8,8 +8,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "atlas-fig10",
     summary="12 GPUs: Atlas against GPipe, Megatron, Varuna with equal TCP (Atlas figure 10)",
-    shows="the same with equal TCP (Atlas figure 10)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="the same with equal TCP",
     options="[--measure]",
     repeat=Repeat("atlas", seconds=40, simulate=("--simulate",),
                   measure=("--measure", "--minutes", "4"), minutes=4),

@@ -13,7 +13,7 @@ from longhaul.papers.expected import of_claim
 FIGURE = Figure(
     "atlas-fig11",
     summary="throughput of 1 to 5 datacenters, Atlas against Varuna (Atlas figure 11)",
-    shows="throughput of 1 to 5 datacenters (Atlas figure 11)",
+    shows="throughput of 1 to 5 datacenters",
     repeat=Repeat("atlas", seconds=40, simulate=("--simulate",)),
     expected=(
         of_claim("atlas-5dc-c4", "5 datacenters over one, C = 4", "published", low=4.465,

@@ -15,7 +15,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "atlas-fig12",
     summary="throughput with a second datacenter of 0 to 100% of 600 GPUs (Atlas figure 12)",
-    shows="a second datacenter of 0 to 100% (Atlas figure 12)",
+    shows="a second datacenter of 0 to 100%",
     repeat=Repeat("atlas", seconds=15, simulate=("--simulate",)),
     expected=(
         Expected("a second datacenter of 10%: gain in throughput", "exact", low=1, high=1,

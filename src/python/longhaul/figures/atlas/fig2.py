@@ -13,7 +13,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "atlas-fig2",
     summary="slow-down of data parallelism over latency, 6 GPUs in 3 datacenters (Atlas figure 2)",
-    shows="effect of latency on data parallelism over one TCP connection (Atlas figure 2)",
+    shows="effect of latency on data parallelism over one TCP connection",
     repeat=Repeat("atlas", seconds=15, simulate=("--simulate",)),
     expected=(
         Expected("least slow-down of data parallelism", "bound", low=1, column="slowdown",

@@ -13,7 +13,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "atlas-fig3",
     summary="slow-down of Varuna's pipeline over latency, 6 GPUs in 3 datacenters (Atlas figure 3)",
-    shows="the same for Varuna's pipeline (Atlas figure 3)",
+    shows="the same for Varuna's pipeline",
     repeat=Repeat("atlas", seconds=20, simulate=("--simulate",)),
     expected=(
         Expected("least slow-down of Varuna's pipeline", "bound", low=1, column="slowdown",

@@ -17,8 +17,7 @@ from longhaul.trace import BLOCK_KINDS, crosses, select
 FIGURE = Figure(
     "atlas-fig4",
     summary="Varuna's timeline over one TCP connection at 40 ms, 6 GPUs, GPT-B (Atlas figure 4)",
-    shows="Varuna's timeline at 40 ms (Atlas figure 4)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="Varuna's timeline at 40 ms",
     options="[--measure]",
     repeat=Repeat("atlas", seconds=4, simulate=("--simulate",), measure=("--measure",), minutes=2),
     expected=(

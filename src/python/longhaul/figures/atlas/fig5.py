@@ -16,9 +16,7 @@ from longhaul.running import measuring, tools
 FIGURE = Figure(
     "atlas-fig5",
     summary="bandwidth of one TCP connection and of several over latency (Atlas figure 5, table 1)",
-    shows=("one TCP connection and several, over real sockets ([tcp.md](tcp.md); Atlas figure 5, "
-           "table 1)"),
-    needs="`bench_tcp`, or results of it",
+    shows="one TCP connection and several, over real sockets ([tcp.md](tcp.md); and table 1)",
     options="[--measure]",
     repeat=Repeat("atlas", measure=("--measure",), minutes=7, needs="root"))
 LATENCIES_MS = (10, 20, 30, 40)

@@ -18,8 +18,7 @@ from longhaul.trace import BLOCK_KINDS, select
 FIGURE = Figure(
     "atlas-fig6",
     summary="slots of Varuna and Atlas: sharing in time, when to recompute (Atlas figure 6)",
-    shows="slots of Varuna and Atlas: sharing in time, and when to recompute (Atlas figure 6)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="slots of Varuna and Atlas: sharing in time, and when to recompute",
     options="[--measure]",
     repeat=Repeat("atlas", seconds=5, simulate=("--simulate",), measure=("--measure",), minutes=2),
     expected=(

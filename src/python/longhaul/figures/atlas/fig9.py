@@ -9,8 +9,7 @@ FIGURE = Figure(
     "atlas-fig9",
     summary=("12 GPUs: Atlas against GPipe, Megatron, Varuna with one TCP connection (Atlas "
              "figure 9)"),
-    shows="Atlas against baselines with one TCP connection, 12 GPUs (Atlas figure 9)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="Atlas against baselines with one TCP connection, 12 GPUs",
     options="[--measure]",
     repeat=Repeat("atlas", seconds=40, simulate=("--simulate",),
                   measure=("--measure", "--minutes", "6"), minutes=6),

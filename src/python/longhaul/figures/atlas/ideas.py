@@ -22,7 +22,6 @@ FIGURE = Figure(
              "GPUs)"),
     shows=("gain of temporal sharing, delay-aware orders and the D/W split, alone and together "
            "([planner.md](planner.md))"),
-    needs="`longhaul`, `bench_pipeline`",
     options="[--measure]",
     repeat=Repeat("atlas", seconds=270, simulate=("--simulate",), measure=("--measure",), minutes=10))
 SCENARIO = "atlas-measured"

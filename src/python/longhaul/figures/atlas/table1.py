@@ -14,7 +14,7 @@ FIGURE = Figure(
     "atlas-table1",
     summary=("one TCP connection, and as many as reach 5 Gbps, over latency: model and paper "
              "(table 1)"),
-    shows="one TCP connection over latency, and as many as reach the cap (Atlas table 1)",
+    shows="one TCP connection over latency, and as many as reach the cap",
     repeat=Repeat("atlas", seconds=3, simulate=("--simulate",)),
     expected=(
         Expected("one TCP connection at 10 ms (Mbps)", "published", low=1220, high=1220,

@@ -16,7 +16,7 @@ FIGURE = Figure(
     "atlas-tcp",
     summary="schedules over real TCP (scripts/wan), over our emulation, and as predicted",
     shows="pipelines over real TCP, over the emulated link, and predicted ([tcp.md](tcp.md))",
-    needs="`longhaul`, `bench_pipeline`, root",
+    needs="root",
     options="[--measure]",
     repeat=Repeat("atlas", measure=("--measure",), minutes=4, needs="root"))
 SCENARIO = tools.SCENARIOS / "tcp-2dc.toml"

@@ -12,8 +12,8 @@ from longhaul.running import measuring, tools
 FIGURE = Figure(
     "bubbletea-drift",
     summary="training's delay with plan, signals and both, under noise and a straggler",
-    shows="training's delay and utilisation with plan, signals and both, where times differ "
-          "([prefill.md](prefill.md)); `--measure`: on ranks, in about 8 minutes",
+    shows="training's delay by kind of signals, where times differ; `--measure`: on ranks, in "
+          "about 8 minutes ([prefill.md](prefill.md))",
     options="[--measure]",
     repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",), measure=("--measure",),
                   minutes=8),

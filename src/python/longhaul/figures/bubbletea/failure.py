@@ -17,8 +17,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "bubbletea-failure",
     summary="what a dead controller, a drained GPU, a client that goes and a full datacenter do",
-    shows="what becomes of requests and training where a part of BubbleTea fails, by the tests that "
-          "say so (BubbleTea section 5.1) ([prefill.md](prefill.md))",
+    shows="requests and training where a part of BubbleTea fails, by tests (section 5.1; "
+          "[prefill.md](prefill.md))",
     needs="`prefill_test` (`scripts/build release -t prefill_test`)",
     repeat=Repeat("bubbletea", seconds=5, simulate=("--simulate",), needs="`prefill_test`"),
     expected=(

@@ -17,8 +17,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "bubbletea-fig13",
     summary="two GPUs before and after: F, B, R, prefill, what stays idle (BubbleTea figure 13)",
-    shows="two GPUs of Atlas without and with prefill in their bubbles (BubbleTea figure 13) "
-          "([prefill.md](prefill.md))",
+    shows="two GPUs of Atlas without and with prefill in their bubbles ([prefill.md](prefill.md))",
     repeat=Repeat("bubbletea", seconds=5, simulate=("--simulate",)))
 RANKS = (1, 2)  # stages 1 and 2 of the first pipeline
 COLOURS = {"F": "#4c72b0", "B": "#e08a2e", "R": "#2aa552", "prefill": "#c62828"}

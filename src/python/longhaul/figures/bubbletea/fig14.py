@@ -12,9 +12,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "bubbletea-fig14",
     summary="TTFT of Llama 3 8B on pipelines of 1 to 8 GPUs (BubbleTea figure 14)",
-    shows="time to first token over the pipeline's degree, by each reading (BubbleTea figure 14) "
+    shows="time to first token over the pipeline's degree, by each reading "
           "([prefill.md](prefill.md))",
-    needs="nothing but the profile",
     repeat=Repeat("bubbletea", seconds=2),
     expected=(
         of_claim("bubbletea-pp8-short-ms", "512 tokens: PP = 8 adds (ms)", "calibrated", low=15.9,

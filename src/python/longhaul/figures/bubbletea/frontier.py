@@ -12,7 +12,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "bubbletea-frontier",
     summary="utilisation and p99 TTFT over the offered load, each idea alone and together",
-    shows="utilisation and p99 TTFT over the offered load, each idea of ours alone and together "
+    shows="utilisation and p99 TTFT over the load, each idea of ours alone and together "
           "([prefill.md](prefill.md))",
     repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",)),
     expected=(

@@ -17,8 +17,8 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "bubbletea-gpus",
     summary="dedicated GPUs that would answer the same prompts with the same p99 TTFT",
-    shows="dedicated GPUs of a FIFO pool that the bubbles of 12 GPUs replace at equal p99 TTFT, "
-          "over the load (BubbleTea section 1.2) ([prefill.md](prefill.md))",
+    shows="GPUs of a FIFO pool that the bubbles of 12 GPUs replace at equal p99 TTFT, over the "
+          "load (section 1.2; [prefill.md](prefill.md))",
     repeat=Repeat("bubbletea", seconds=20, simulate=("--simulate",)),
     expected=(
         Expected("dedicated GPUs at the least load", "bound", low=1, column="gpus",

@@ -18,8 +18,8 @@ GPU = tools.ROOT / "results" / "gpu" / "nvidia-h100-80gb-hbm3"
 FIGURE = Figure(
     "bubbletea-on-gpu",
     summary="prefill of Llama 3 8B measured on a GPU, and its TTFT over the pipeline's degree",
-    shows="time of a prompt by its length, p50 and p99, as scripts/bench-gpu took it, and TTFT over "
-          "the degree composed of it (BubbleTea sections 1.2, 5, 6.6) ([prefill.md](prefill.md))",
+    shows="time of a prompt on a GPU by its length, p50 and p99, and TTFT composed of it over the "
+          "degree (sections 1.2, 5, 6.6; [prefill.md](prefill.md))",
     options="[--gpu DIR]", needs="records of `scripts/bench-gpu` (those kept are the default)",
     repeat=Repeat("bubbletea", seconds=2),
     expected=(

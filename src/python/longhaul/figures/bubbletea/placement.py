@@ -17,9 +17,8 @@ FIGURE = Figure(
     "bubbletea-placement",
     summary="time of a decision on 12 to 100,000 GPUs, each with bubbles of its own; by a look at "
             "all of them on up to 1,000",
-    shows="time of the controller's decision on 12 to 100,000 GPUs by its index of gaps "
-          "(BubbleTea section 6.5), and by a look at all pipelines on 12 to 1,000 "
-          "([prefill.md](prefill.md))",
+    shows="time of a decision on 12 to 100,000 GPUs, and by a look at all pipelines on 12 to 1,000 "
+          "(section 6.5; [prefill.md](prefill.md))",
     needs="`bench_placement`",
     repeat=Repeat("bubbletea", measure=("--measure",), minutes=1),
     expected=(

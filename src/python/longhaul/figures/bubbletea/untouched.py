@@ -12,10 +12,8 @@ from longhaul.running import measuring, tools
 FIGURE = Figure(
     "bubbletea-untouched",
     summary="training with prefill in its bubbles to training without, in pairs on ranks",
-    shows="training with prefill in its bubbles over training without, pair by pair on 12 training "
-          "ranks, and by a policy that gives way to no block (BubbleTea section 6.5) "
-          "([prefill.md](prefill.md#on-ranks))",
-    needs="`bench_prefill`, or results of it",
+    shows="training with prefill over training without, in pairs on 12 ranks, and by a policy that "
+          "gives way to no block (section 6.5; [prefill.md](prefill.md#on-ranks))",
     options="[--measure]",
     repeat=Repeat("bubbletea", measure=("--measure",), minutes=6))
 LIMIT_PERCENT = 0.3  # that a pair's median may be off 1, and its interval wide

@@ -17,9 +17,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "bubbletea-wait",
     summary="wait for a bubble on 1,000 GPUs in 50 DP-cells, and the share refused at 8 ms",
-    shows="how long prompts wait on 1,000 GPUs whose cells are in lockstep, and with their phases "
-          "spread, which data parallelism forbids (BubbleTea section 6.5) "
-          "([prefill.md](prefill.md))",
+    shows="how long prompts wait on 1,000 GPUs, with cells in lockstep and with phases spread, "
+          "which data parallelism forbids (section 6.5; [prefill.md](prefill.md))",
     repeat=Repeat("bubbletea", seconds=40, simulate=("--simulate",),
                   data=(("--requests", "AzureLLMInferenceTrace_code.csv"),)),
     expected=(

@@ -8,7 +8,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig1",
     summary="a layer's forward under FSDP: gathered ahead, fused, partitioned (Centauri figure 1)",
-    shows="the forward of one layer under FSDP, three ways (Centauri figure 1)",
+    shows="the forward of one layer under FSDP, three ways",
     repeat=Repeat("centauri", seconds=15))
 NAMES = {"zero3": "a: weights are gathered before their product, one operator ahead (zero3)",
          "dist-einsum": "b: product and gather in pieces, one a step of the ring (dist-einsum)",

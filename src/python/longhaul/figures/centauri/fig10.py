@@ -8,7 +8,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig10",
     summary="FSDP16+DP3, 8+6, 4+12 on 48 GPUs: exposed time by kind (Centauri figure 10)",
-    shows="FSDP and DP on 48 GPUs, exposed time by kind (Centauri figure 10)",
+    shows="FSDP and DP on 48 GPUs, exposed time by kind",
     options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=130))
 DIVISIONS = {16: "FSDP16+DP3", 8: "FSDP8+DP6", 4: "FSDP4+DP12"}
 

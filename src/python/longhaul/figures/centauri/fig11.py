@@ -10,7 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig11",
     summary="TP, PP and DP of 48 GPUs, batches of 1, 2, 4 (Centauri figure 11)",
-    shows="TP, PP and DP on 48 GPUs (Centauri figure 11)",
+    shows="TP, PP and DP on 48 GPUs",
     options="[--overlaps LIST]",
     repeat=Repeat("centauri", seconds=300))
 DIVISIONS = {"TP4+PP3+DP4": (4, 3, 4, 30), "TP2+PP3+DP8": (2, 3, 8, 30),

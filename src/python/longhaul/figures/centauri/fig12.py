@@ -8,7 +8,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig12",
     summary="one layer of LLaMA big under FSDP against min(1/alpha, 1/(1-alpha)) (Centauri 5.4)",
-    shows="one layer of LLaMA big under FSDP (Centauri figure 12)",
+    shows="one layer of LLaMA big under FSDP",
     options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=40))
 BATCHES = (1, 4, 8)
 

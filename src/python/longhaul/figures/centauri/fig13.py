@@ -12,7 +12,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig13",
     summary="FSDP on 8 to 256 GPUs of clusters A and B (Centauri figure 13)",
-    shows="FSDP on 8 to 256 GPUs of clusters A and B (Centauri figure 13)",
+    shows="FSDP on 8 to 256 GPUs of clusters A and B",
     options="[--overlaps LIST]",
     repeat=Repeat("centauri", seconds=60))
 GPUS = (8, 16, 32, 64, 128, 256)

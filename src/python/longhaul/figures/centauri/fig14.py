@@ -7,7 +7,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig14",
     summary="FSDP16+DP on 16 to 256 GPUs of clusters A and B (Centauri figure 14)",
-    shows="FSDP16+DP on 16 to 256 GPUs of clusters A and B (Centauri figure 14)",
+    shows="FSDP16+DP on 16 to 256 GPUs of clusters A and B",
     options="[--overlaps LIST]",
     repeat=Repeat("centauri", seconds=130))
 

@@ -9,7 +9,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig3",
     summary="FSDP and DP after each of Centauri's steps 1 to 6 (Centauri figure 3)",
-    shows="an iteration after each of steps 1 to 6 (Centauri figure 3)",
+    shows="an iteration after each of steps 1 to 6",
     repeat=Repeat("centauri", seconds=30))
 # Partitions of steps 1 to 3 are chosen by the tiers of steps 4 to 6.
 STEPS = {"original": "operation", "1 primitive": "primitive,operation,model",

@@ -12,7 +12,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "centauri-fig5",
     summary="a gather and its operators: coarse, fine, in two orders of groups, as chosen",
-    shows="a gather and its operators, partitioned five ways (Centauri figure 5)",
+    shows="a gather and its operators, partitioned five ways",
     repeat=Repeat("centauri", seconds=10))
 OVERHEAD_US = 50
 OVERRIDES = ("model.microbatch_size=2", "overlap.max_chunks=16",

@@ -10,7 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig6",
     summary="a layer's backward under TP and FSDP: dgrads first, Megatron, ours (Centauri fig. 6)",
-    shows="the backward of one layer under TP and FSDP, three ways (Centauri figure 6)",
+    shows="the backward of one layer under TP and FSDP, three ways",
     repeat=Repeat("centauri", seconds=25))
 NAMES = {"zero3": "a: gradients of activations first, everything on one lane (zero3)",
          "megatron": "b: tensor ranks' collectives beside gradients of weights (megatron)",

@@ -10,7 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig7",
     summary="microbatches together, depth first to breadth first: time, memory (Centauri figure 7)",
-    shows="microbatches together: time and memory (Centauri figure 7)",
+    shows="microbatches together: time and memory",
     options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=75))
 MICROBATCHES = 12
 GROUPS = (3, 4, 6, 12)

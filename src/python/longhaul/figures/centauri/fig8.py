@@ -8,7 +8,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig8",
     summary="FSDP over 16 GPUs, 4 models x 4 batches, against the bound (Centauri figure 8)",
-    shows="FSDP over 16 GPUs, 4 models x 4 batches (Centauri figure 8)",
+    shows="FSDP over 16 GPUs, 4 models x 4 batches",
     options="[--overlaps LIST]",
     repeat=Repeat("centauri", seconds=100))
 BATCHES = (1, 2, 4, 8)

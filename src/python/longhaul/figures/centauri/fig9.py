@@ -9,7 +9,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-fig9",
     summary="DP over 16 GPUs, 4 models x 4 batches, and what fits (Centauri figure 9)",
-    shows="DP over 16 GPUs, 4 models x 4 batches (Centauri figure 9)",
+    shows="DP over 16 GPUs, 4 models x 4 batches",
     options="[--overlaps LIST]", repeat=Repeat("centauri", seconds=30))
 
 

@@ -9,7 +9,7 @@ from longhaul.figures.centauri.fig8 import grid_of
 FIGURE = Figure(
     "overlap-gap",
     summary="each overlap over the bound, in all cells of Centauri's FSDP figures",
-    shows="each overlap over the bound, in all cells of Centauri's FSDP figures",
+    shows="each overlap over the bound, in the cells of Centauri's FSDP figures",
     options="[--overlaps LIST]",
     repeat=Repeat("centauri", seconds=220))
 

@@ -17,7 +17,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-inputs",
     summary="verdicts on Centauri's claims over widths, rates, ports, gradient bytes and chunks",
-    shows="verdicts on Centauri's claims over the inputs that the paper leaves open",
+    shows="verdicts over the inputs that the paper leaves open",
     options="[--figures LIST]",
     repeat=Repeat("centauri", seconds=75))
 #: What each figure is judged by: the paper's rules, or the search where it is small.

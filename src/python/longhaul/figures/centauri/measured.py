@@ -14,8 +14,7 @@ from longhaul.running import measuring, tools
 FIGURE = Figure(
     "overlap-measured",
     summary="iterations under overlaps on ranks: measured beside predicted, and in which order",
-    shows="iterations under overlaps on 16 ranks, measured beside predicted, and in which order",
-    needs="`bench_pipeline`, or results of it",
+    shows="iterations under overlaps on 16 ranks, measured beside predicted",
     options="[--measure]",
     repeat=Repeat("centauri", measure=("--measure",), minutes=5))
 GOAL_PERCENT = 3.0

@@ -11,7 +11,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "centauri-table1",
     summary="what frameworks may partition and order, and their iterations (Centauri table 1)",
-    shows="what frameworks may partition and order, and their iterations (Centauri table 1)",
+    shows="what frameworks may partition and order, and their iterations",
     repeat=Repeat("centauri", seconds=60))
 DIMENSIONS = ("primitive", "group", "workload", "scheduling")
 # The table's rows: ours that play them, and the dimensions that they have.

@@ -13,7 +13,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "centauri-table2",
     summary="cost of each row of Centauri's table 2 over 8 to 256 ranks",
-    shows="cost of each primitive substitution over the number of ranks (Centauri table 2)",
+    shows="cost of each primitive substitution over the number of ranks",
     repeat=Repeat("centauri", seconds=40))
 RANKS = (8, 16, 32, 64, 128, 256)
 BYTES = 1 << 30

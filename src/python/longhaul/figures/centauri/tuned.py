@@ -12,7 +12,7 @@ from longhaul.figures.centauri.fig8 import KEYS, grid_of
 FIGURE = Figure(
     "overlap-tuned",
     summary="baselines at their defaults and at the best prefetch, unit and bucket",
-    shows="baselines at their defaults and at the best prefetch, unit and bucket, 16 cells each",
+    shows="baselines at their defaults and at their best settings, 16 cells each",
     repeat=Repeat("centauri", seconds=60))
 DEFAULT = "default"
 PREFETCHES = ("1", "2", "4", "8", "memory")

@@ -23,8 +23,7 @@ from longhaul.running.sweep_points import COMMS, Point, parse_cells
 FIGURE = Figure(
     "crosspipe-fig11",
     summary="static and delay-aware schedules at delay cells, measured against predicted",
-    shows="all schedules over delays, measured and predicted (figure 11)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="all schedules over delays, measured and predicted",
     options="[--measure]",
     repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",),
                   measure=("--measure", "--minutes", "12"), minutes=12, deterministic=False),

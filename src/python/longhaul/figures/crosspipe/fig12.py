@@ -19,8 +19,7 @@ from longhaul.running.sweep_points import Point
 FIGURE = Figure(
     "crosspipe-fig12",
     summary="iteration time over pipeline stages with stages x replicas fixed (section 7.4)",
-    shows="many stages or many replicas (figure 12)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="many stages or many replicas",
     options="[--measure]",
     repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",),
                   measure=("--measure", "--minutes", "12"), minutes=12))

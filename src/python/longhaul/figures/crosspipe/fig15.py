@@ -15,7 +15,7 @@ from longhaul.trace import select
 FIGURE = Figure(
     "crosspipe-fig15",
     summary="bubble strides: static schedules over 16 stages in 2 datacenters (simulated)",
-    shows="bubble strides of static schedules (figure 15)",
+    shows="bubble strides of static schedules",
     repeat=Repeat("crosspipe", seconds=4, simulate=("--simulate",)))
 SCHEDULES = "1f1b,interleaved-1f1b,zb-h1,zbv"
 # Four schedules of 16 devices, to be read at the width of a page.

@@ -15,7 +15,7 @@ from longhaul.running import runs, tools
 FIGURE = Figure(
     "crosspipe-fig17",
     summary="error of injected latency and bandwidth against target, as violins (bench_link)",
-    shows="is the emulated link true (figure 17)",
+    shows="is the emulated link true",
     needs="`bench_link`, or results of it",
     repeat=Repeat("crosspipe", measure=("--extra", "--samples 50"), minutes=0.6),
     expected=(

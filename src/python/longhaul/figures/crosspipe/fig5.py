@@ -12,7 +12,7 @@ from longhaul.trace import crosses, select
 FIGURE = Figure(
     "crosspipe-fig5",
     summary="traversal patterns: unidirectional, bidirectional, loop and wave (simulated)",
-    shows="how a microbatch travels: UD, BD, loop, wave (figure 5)",
+    shows="how a microbatch travels: UD, BD, loop, wave",
     repeat=Repeat("crosspipe", seconds=3, simulate=("--simulate",)))
 # The bidirectional one has one microbatch for each direction.
 PATTERNS = (("cross-ud", "unidirectional (UD)", 1), ("cross-bd", "bidirectional (BD)", 2),

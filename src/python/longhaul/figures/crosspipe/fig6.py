@@ -16,7 +16,7 @@ from longhaul.trace import select
 FIGURE = Figure(
     "crosspipe-fig6",
     summary="1F1B without and with latency, the critical path numbered, and reordered (simulated)",
-    shows="effect of latency on 1F1B, the cause, and another order (figure 6)",
+    shows="effect of latency on 1F1B, the cause, and another order",
     repeat=Repeat("crosspipe", seconds=3, simulate=("--simulate",)),
     expected=(
         of_claim("crossings-fig6", "crossings on the critical path of 1F1B, M = 8", "published",

@@ -11,7 +11,7 @@ from longhaul.running import predict, tools
 FIGURE = Figure(
     "crosspipe-fig8",
     summary="slowdown over latency and over transfer time: static, greedy, solver-made (simulated)",
-    shows="slowdown over latency and transfer time (figure 8)",
+    shows="slowdown over latency and transfer time",
     # Of the solver a second is wanted for each point: its result depends on the machine.
     repeat=Repeat("crosspipe", seconds=30, simulate=("--simulate", "--time-limit", "0"),
                   deterministic=False),

@@ -15,7 +15,7 @@ from longhaul.running import predict, tools
 FIGURE = Figure(
     "crosspipe-fig9",
     summary="pipelines against replicas across datacenters over latency and bandwidth (simulated)",
-    shows="pipelines or replicas across datacenters (figure 9, appendix E)",
+    shows="pipelines or replicas across datacenters (and appendix E)",
     repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",)),
     expected=(
         of_claim("pp-over-dp", "pipelines over replicas at 4 GB/s, up to", "published", low=2.8975,

@@ -18,7 +18,6 @@ FIGURE = Figure(
     "hot-switch",
     summary="links that change during a run: schedules that stay and one that is switched",
     shows="links that change during a run: orders that stay, and one that is switched",
-    needs="`bench_pipeline`, or results of it",
     options="[--run]",
     repeat=Repeat("crosspipe", measure=("--run",), minutes=2))
 CHANGES = ("link.latency_ratio=2", "link.transfer_ratio=2")

@@ -15,7 +15,7 @@ FIGURE = Figure(
     "crosspipe-table2",
     summary=("parameters per width of five models, and what data parallelism sends for each byte "
              "of PP"),
-    shows="bytes sent by pipelines and replicas, five models (CrossPipe table 2, footnote 6)",
+    shows="bytes that pipelines and replicas send, five models (and footnote 6)",
     repeat=Repeat("crosspipe", seconds=2, simulate=("--simulate",)),
     expected=(
         Expected("N / d of Mistral 7B (millions)", "published", low=1.765, high=1.775,

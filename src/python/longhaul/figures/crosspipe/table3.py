@@ -11,7 +11,7 @@ from longhaul.running import predict, tools
 FIGURE = Figure(
     "crosspipe-table3",
     summary="bubble ratio, memory and overlap of data parallelism of static schedules (simulated)",
-    shows="bubble, memory and overlap of static schedules as numbers (table 3)",
+    shows="bubble, memory and overlap of static schedules as numbers",
     repeat=Repeat("crosspipe", seconds=3, simulate=("--simulate",)),
     expected=(
         Expected("bubble of 1f1b, P = 4, M = 8, F = D = W", "exact", low=0.2727, high=0.2728,

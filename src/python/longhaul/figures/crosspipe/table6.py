@@ -10,8 +10,7 @@ from longhaul.papers.expected import Expected, of_claim
 FIGURE = Figure(
     "crosspipe-table6",
     summary="the same in 4 datacenters",
-    shows="the same in 4 datacenters (table 6)",
-    needs="`longhaul`, `bench_pipeline`",
+    shows="the same in 4 datacenters",
     options="[--measure]",
     repeat=Repeat("crosspipe", seconds=25, simulate=("--simulate",),
                   measure=("--measure", "--minutes", "14"), minutes=14),

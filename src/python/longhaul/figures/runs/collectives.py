@@ -15,8 +15,7 @@ from longhaul.running import runs, tools
 FIGURE = Figure(
     "collectives",
     summary="collectives message by message: predicted and measured, by each algorithm",
-    shows=("collectives message by message: predicted and measured, by each algorithm "
-           "([collectives.md](collectives.md#on-ranks))"),
+    shows="collectives message by message, by each algorithm: predicted and measured",
     needs="`bench_collectives`, or results of it",
     repeat=Repeat("longhaul", measure=("--scenario", "collectives-2dc"), minutes=3))
 PREDICTED, MEASURED = "#c2185b", "#0b5394"

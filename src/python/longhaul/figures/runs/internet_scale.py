@@ -15,8 +15,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "internet-scale",
     summary="a step of a million GPUs in 10, 100 and 1,000 sites: planned, simulated, at what cost",
-    shows=("a training step of a million GPUs in 10, 100 and 1,000 sites of a table of regions: the "
-           "best plan of each, and the minutes and memory that it took ([sites.md](sites.md))"),
+    shows="a step of a million GPUs in 10, 100 and 1,000 sites: the best plan, and what finding it "
+          "took ([sites.md](sites.md))",
     options="[--regions FILE]",
     repeat=Repeat("longhaul", seconds=120, simulate=("--simulate",), deterministic=False))
 BLOCKS, SUMS, COST, MEMORY = "#0b5394", "#e69f00", "#555555", "#c2185b"

@@ -17,9 +17,7 @@ from longhaul.running import runs, tools
 FIGURE = Figure(
     "loss",
     summary="a tiny model's loss over some hundred iterations: every schedule, and one rank",
-    shows=("the loss of a tiny model under every schedule, on top of one rank's "
-           "([layers.md](layers.md))"),
-    needs="`bench_pipeline`, or results of it",
+    shows="the loss of a tiny model under every schedule, on top of one rank's",
     options="[--measure] [--overlap LIST]",
     repeat=Repeat("longhaul", measure=("--measure",), minutes=4))
 REFERENCE = "one rank"

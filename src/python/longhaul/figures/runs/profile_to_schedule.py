@@ -17,9 +17,7 @@ from longhaul.running import runs, tools
 FIGURE = Figure(
     "profile-to-schedule",
     summary="schedules made from measured costs, run with real layers: predicted against measured",
-    shows=("schedules made from measured costs, run with real layers: predicted and measured "
-           "([profile.md](profile.md))"),
-    needs="`bench_profile`, `bench_pipeline`, or results of them",
+    shows="schedules made from measured costs, run with real layers: predicted and measured",
     options="[--measure]",
     repeat=Repeat("longhaul", measure=("--measure",), minutes=6))
 # How a device's chunks lie decides which layers it holds: each placement has costs of its own.

@@ -17,7 +17,7 @@ FIGURE = Figure(
     "timeline",
     summary="predicted above measured, one row a device, from a trace",
     shows="prediction above measurement",
-    needs="a trace, or the directory that a run wrote",
+    needs="a trace, or the directory of a run",
     options="--trace RUN")
 CSV_COLUMNS = ["source", "schedule", "iteration", "op", "rank", "replica", "device", "datacenter",
                "lane", "kind", "chunk", "microbatch", "part", "parts", "peer", "planned_ns",

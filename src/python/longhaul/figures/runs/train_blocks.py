@@ -14,9 +14,8 @@ from longhaul.records import is_finished
 FIGURE = Figure(
     "train-blocks",
     summary="what blocks of numbers cost in learning, for several sizes of model",
-    shows=("validation loss after as many updates, dense and by blocks of 1 to 16 numbers, for models of "
-           "several sizes ([training.md](training.md#what-is-kept))"),
-    needs="`bench_train`, or results of it",
+    shows="validation loss after as many updates, dense and by blocks of 1 to 16 numbers, by size "
+          "of model ([training.md](training.md#what-is-kept))",
     options="[--measure] [--text FILE]",
     repeat=Repeat("stella", measure=("--measure",), minutes=30, data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"

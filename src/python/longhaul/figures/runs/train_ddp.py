@@ -13,9 +13,9 @@ from longhaul.running import tools
 FIGURE = Figure(
     "train-ddp",
     summary="an iteration of bench_train beside PyTorch DDP over gloo, on the same sites",
-    shows=("an iteration of bench_train beside one of PyTorch's DistributedDataParallel, on sites with a "
-           "real rate and delay ([training.md](training.md#beside-pytorch))"),
-    needs="`bench_train`, PyTorch, root, or a result of `scripts/compare-ddp`",
+    shows="an iteration of `bench_train` beside PyTorch's DDP, on sites with a real rate and delay "
+          "([training.md](training.md#beside-pytorch))",
+    needs="PyTorch, root, or a result of `scripts/compare-ddp`",
     options="[--measure]",
     repeat=Repeat("stella", measure=("--measure",), minutes=5, needs="root"))
 COLOURS = {"ddp": "#1f1f1f", "ddp+buckets": "#555555", "ddp+fp16": "#8a8a8a", "none": "#0b5394", "fp16": "#3fa7d6"}

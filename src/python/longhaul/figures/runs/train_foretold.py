@@ -15,9 +15,8 @@ from longhaul.running import measuring, tools
 FIGURE = Figure(
     "train-foretold",
     summary="time to a loss of each method, foretold from curves without links and measured over a link",
-    shows=("time until the validation loss is down, foretold by `longhaul tune --family` from curves that were "
-           "measured without links, and measured over a link ([training.md](training.md#which-method))"),
-    needs="`bench_train` and `longhaul`, or results of the first",
+    shows="time to a validation loss, foretold by `longhaul tune --family` and measured "
+          "([training.md](training.md#which-method))",
     options="[--measure] [--text FILE]",
     repeat=Repeat("stella", measure=("--measure",), minutes=5, data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"

@@ -14,10 +14,8 @@ from longhaul.records import is_finished
 FIGURE = Figure(
     "train-methods",
     summary="time to a validation loss of each method of training, over the rate of the WAN",
-    shows=("time until the validation loss is down, of each method, over the rate of the WAN: "
-           "measured, and composed of measured updates and measured iterations "
-           "([training.md](training.md#training-on-ranks))"),
-    needs="`bench_train`, or results of it",
+    shows="time to a validation loss of each method, over the rate of the WAN "
+          "([training.md](training.md#training-on-ranks))",
     options="[--measure] [--text FILE]",
     repeat=Repeat("stella", measure=("--measure",), minutes=30, data=(("--text", "shakespeare.txt"),)))
 SCENARIO = "train-2dc"

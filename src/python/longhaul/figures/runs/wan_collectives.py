@@ -14,8 +14,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "wan-collectives",
     summary="an all-reduce between datacenters by each algorithm, over latency and nodes",
-    shows=("an all-reduce between two datacenters by each algorithm, over latency and nodes "
-           "([collectives.md](collectives.md))"),
+    shows="an all-reduce between two datacenters by each algorithm, over latency and nodes",
     repeat=Repeat("longhaul", seconds=10))
 LATENCIES_MS = (0.1, 0.3, 1, 3, 10, 30, 100)
 NODES = (1, 2, 4, 8)

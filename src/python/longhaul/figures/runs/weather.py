@@ -21,9 +21,7 @@ from longhaul.running import runs, tools
 FIGURE = Figure(
     "weather",
     summary="links with weather: a static, a conservative and an adaptive schedule over time",
-    shows=("links with weather over time: a static, a conservative and an adaptive schedule "
-           "([runtime.md](runtime.md#weather))"),
-    needs="`longhaul`, `bench_pipeline`, or results of them",
+    shows="links with weather: a static, a conservative and an adaptive schedule over time",
     options="[--measure]",
     repeat=Repeat("longhaul", measure=("--measure",), minutes=4))
 FIXED, ADAPTIVE = "fixed", "adaptive"

@@ -18,8 +18,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-ablation",
     summary="StellaTrain without priority, staleness, cheap compression and optimizer (5.2, 5.3)",
-    shows="StellaTrain without priority, without staleness, with costlier tasks on the host "
-          "(StellaTrain 5.2, 5.3)",
+    shows="StellaTrain without priority, without staleness, with costlier tasks on the host (5.2, "
+          "5.3)",
     options="[--kernels FILE]",
     repeat=Repeat("stella", seconds=50, simulate=("--simulate",)),
     expected=(

@@ -15,8 +15,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-adaptation",
     summary="batches and rate adapted to a trace, the rate alone, and neither (figure 14 b, c)",
-    shows="batches and rate that a controller adapts to a trace of 115.7 Mbps, against the rate "
-          "alone and neither (StellaTrain figure 14 b, c)",
+    shows="batches and rate adapted to a trace of 115.7 Mbps, the rate alone, and neither (figure "
+          "14 b, c)",
     options="[--probes FILE] [--scale X]",
     repeat=Repeat("stella", seconds=15, simulate=("--simulate",),
                   data=(("--probes", "stella_probes_vit_b_16.csv"),)))

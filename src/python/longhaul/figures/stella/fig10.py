@@ -11,8 +11,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "stella-fig10",
     summary="cost and time of 6 RTX and 4 V100 against 8 V100, arithmetic (figure 10)",
-    shows="cost and time of co-training against 8 V100, arithmetic (StellaTrain figure 10)",
-    needs="-",
+    shows="cost and time of co-training against 8 V100, arithmetic",
     repeat=Repeat("stella", seconds=2, simulate=("--simulate",)),
     expected=(
         Expected("cost saved at +40.7% (%)", "exact", low=64.4, high=64.5, column="saved_percent",

@@ -9,8 +9,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "stella-fig11",
     summary="iterations a second of six systems over the bandwidth, three models (figure 11)",
-    shows="iterations a second of six systems over the bandwidth of the WAN (StellaTrain figure "
-          "11)",
+    shows="iterations a second of six systems over the bandwidth",
     repeat=Repeat("stella", seconds=45, simulate=("--simulate",)),
     expected=(
         Expected("iterations/s of Swin-B at 10 Gbps, exchange hidden", "bound", low=0, high=3.112,

@@ -10,9 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "stella-fig12",
     summary="dense and sparse optimizer steps on one core over the share that is sent (figure 12)",
-    shows="optimizer steps on one core, dense, sparse and by blocks, over the share that is sent "
-          "(StellaTrain figure 12)",
-    needs="`bench_compress`, or results of it",
+    shows="optimizer steps on one core, dense, sparse and by blocks, over the share that is sent",
     options="[--measure]",
     repeat=Repeat("stella", measure=("--measure",), minutes=8, deterministic=False))
 LINE = 1.22  # of the figure's scale, a line of small letters

@@ -18,9 +18,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig13",
     summary="compression by threshold on one core, and learning by it on three data sets (figure 13)",
-    shows="compression of single numbers and of blocks on one core, and how models learn by them "
-          "(StellaTrain figure 13)",
-    needs="`bench_compress`, `bench_train`, or results of them",
+    shows="compression of single numbers and of blocks on one core, and how models learn by them",
     options="[--measure] [--part PART] [--text FILE]",
     repeat=Repeat("stella", measure=("--measure",), minutes=25, deterministic=False,
                   data=(("--text", "shakespeare.txt"),)))

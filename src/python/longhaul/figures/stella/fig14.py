@@ -16,8 +16,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig14",
     summary="batch and rate that tune chooses over the bandwidth, and equation 6 (figure 14)",
-    shows="batch and compression rate that `tune` chooses over the bandwidth, and equation 6 "
-          "(StellaTrain figure 14)",
+    shows="batch and compression rate that `tune` chooses over the bandwidth",
     options="[--probes FILE]",
     repeat=Repeat("stella", seconds=4, simulate=("--simulate",),
                   data=(("--probes", "stella_probes_vit_b_16.csv"),)),

@@ -16,9 +16,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig15",
     summary="methods that were trained: speed of updates against what one teaches (figure 15)",
-    shows="speed of updates (simulated) against what an update teaches (measured), of methods "
-          "trained on `train-2dc` (StellaTrain figure 15)",
-    needs="`longhaul`",
+    shows="speed of updates (simulated) against what one teaches (measured on `train-2dc`)",
     repeat=Repeat("stella", seconds=3, simulate=("--simulate",)))
 CURVES = ("train-2dc-curves.csv", "train-2dc-staleness.csv")  # of benchmarks/scenarios
 RATES = (0.576, 5, 100)  # Mbps; at the first dense gradients take 100 times the blocks

@@ -13,8 +13,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig2",
     summary="bandwidth that models need, and utilisation of DDP over the bandwidth (figure 2)",
-    shows="bandwidth that models need, and how busy GPUs are under PyTorch DDP over it "
-          "(StellaTrain figure 2)",
+    shows="bandwidth that models need, and utilisation of GPUs under PyTorch DDP over it",
     repeat=Repeat("stella", seconds=15, simulate=("--simulate",)),
     expected=(
         Expected("ViT-B-16 on an RTX 4090 at alpha needs (Mbps)", "exact", low=30171, high=30172,

@@ -13,8 +13,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "stella-fig3",
     summary="how batches and rates learn over the bandwidth that they need (figure 3)",
-    shows="g of measured probes over the bandwidth that equation 6 asks for their batch and rate "
-          "(StellaTrain figure 3)",
+    shows="g of measured probes over the bandwidth that they need",
     options="--probes FILE",
     repeat=Repeat("stella", seconds=3,
                   data=(("--probes", "stella_probes_vit_b_16.csv"),), without_data=False))

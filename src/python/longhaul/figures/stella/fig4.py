@@ -13,8 +13,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig4",
     summary="a synchronous pipeline beside one with staleness and tasks on the host (figure 4)",
-    shows="what the slowest GPU, its host and its link do over a few iterations, with compression on the GPU and every "
-          "update awaited, and as StellaTrain has it (StellaTrain figure 4)",
+    shows="what the slowest GPU, its host and its link do, synchronous and under StellaTrain",
     repeat=Repeat("stella", seconds=2, simulate=("--simulate",)))
 MODEL, MBPS = "vit-b-16", 100
 RANK = 6        # the remote node's first RTX 2080 Ti, the last but one of all

@@ -11,8 +11,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig5",
     summary="parts that use the update of the iteration before, by what is sent (figure 5)",
-    shows="which of six parts use the update of the iteration just before, over how long their exchange takes, with "
-          "priorities and without (StellaTrain figure 5)",
+    shows="which of six parts are fresh, over how long their exchange takes, with and without "
+          "priorities",
     repeat=Repeat("stella", seconds=3, simulate=("--simulate",)))
 PARTS, MBPS, ITERATIONS = 6, 100, 60
 BLOCKS_S = 0.1096  # of an iteration of train-2dc

@@ -10,8 +10,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-fig6",
     summary="iteration speed and learning over batch and compression rate (figure 6)",
-    shows="iterations a second over batch and compression rate, simulated, with the bandwidths that equation 6 asks "
-          "for; and g of measured probes (StellaTrain figure 6)",
+    shows="iterations a second and g of measured probes over batch and compression rate",
     options="[--probes FILE]",
     repeat=Repeat("stella", seconds=9, simulate=("--simulate",)))
 MODEL = fig14.MODEL

@@ -12,8 +12,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "stella-fig8",
     summary="iteration speed over a trace of 115.7 Mbps, and over time (figure 8)",
-    shows="iteration speed in the multi-cloud over a trace of 115.7 Mbps, and over time "
-          "(StellaTrain figure 8)",
+    shows="iteration speed over a trace of 115.7 Mbps, and over time",
     repeat=Repeat("stella", seconds=50, simulate=("--simulate",)),
     expected=(
         Expected("Swin-B: own alpha on each GPU over the least on all", "exact", low=2.06,

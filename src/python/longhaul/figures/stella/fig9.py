@@ -8,8 +8,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "stella-fig9",
     summary="iteration speed over PyTorch DDP's at 100 Mbps, 500 Mbps and 1 Gbps (figure 9)",
-    shows="iteration speed of six systems over PyTorch DDP's, three models, three bandwidths "
-          "(StellaTrain figure 9)",
+    shows="iteration speed of six systems over PyTorch DDP's, by bandwidth",
     repeat=Repeat("stella", seconds=25, simulate=("--simulate",)),
     expected=(
         Expected("ViT-B-16 by DDP over 100 Mbps (ms)", "exact", low=49752, high=49753,

@@ -12,7 +12,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-gpt2",
     summary="GPT-2 over 1 Gbps: iterations a second, by each reading of them (section 5.1)",
-    shows="GPT-2 over 1 Gbps: iterations a second, by each reading of them (StellaTrain 5.1)",
+    shows="GPT-2 over 1 Gbps: iterations a second, by each reading of them (5.1)",
     repeat=Repeat("stella", seconds=8, simulate=("--simulate",)),
     expected=(
         Expected("GPT-2 on one node (iterations/s of both GPUs together)", "calibrated", low=17.79,

@@ -15,8 +15,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-table1",
     summary="signs of six strategies: speed of iterations, learning, both (table 1)",
-    shows="what each strategy does to the speed of iterations (simulated), to what an update teaches "
-          "(measured on `train-2dc`) and to both together (StellaTrain table 1)",
+    shows="effect of each strategy on the speed of iterations (simulated), on learning (measured) "
+          "and on both",
     repeat=Repeat("stella", seconds=3, simulate=("--simulate",)))
 CURVES = (*fig15.CURVES, "train-2dc-table1.csv")  # of benchmarks/scenarios
 KERNELS = "stella-kernels.csv"

@@ -12,7 +12,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "stella-table2",
     summary="throughput of four GPUs over the batch, three models: alpha and beta (table 2)",
-    shows="throughput of GPUs over the batch, three models: alpha and beta (StellaTrain table 2)",
+    shows="throughput of GPUs over the batch, three models: alpha and beta",
     repeat=Repeat("stella", seconds=5, simulate=("--simulate",)),
     expected=(
         Expected("farthest of a simulated throughput from equation 2 (%)", "exact", low=-0.01,

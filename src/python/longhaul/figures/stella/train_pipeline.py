@@ -10,9 +10,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "train-pipeline",
     summary="a pipeline over two sites whose messages between stages are compressed (simulated)",
-    shows="a pipeline over two sites whose messages between stages are compressed, over the "
-          "bandwidth",
-    needs="`longhaul`",
+    shows="a pipeline over two sites with compressed messages between stages, over the bandwidth",
     repeat=Repeat("stella", seconds=30))
 RATES = (0.5, 1, 2, 5, 10, 20, 50, 100)  # Mbps
 SCHEDULES = ("1f1b", "zb-h1", "cross-ud")

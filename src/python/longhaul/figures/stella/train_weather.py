@@ -10,8 +10,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "train-weather",
     summary="what outages of the WAN add to training, by their length and the method (simulated)",
-    shows="time that an outage of the WAN adds to training, over its length, dense and by blocks, with staleness and "
-          "without",
+    shows="time that an outage of the WAN adds to training, over its length",
     repeat=Repeat("stella", seconds=30))
 MBPS, ITERATIONS = 5, 100
 STARTS_S = (3, 5.03, 7.06, 9.09)  # outages of one length, at other places in an iteration

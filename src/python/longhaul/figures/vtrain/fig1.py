@@ -10,8 +10,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "vtrain-fig1",
     summary="GPT-3 on 1,024 A100: days and dollars over utilisation (figure 1), arithmetic",
-    shows="GPT-3 on 1,024 A100: days and dollars over utilisation (vTrain figure 1)",
-    needs="-",
+    shows="GPT-3 on 1,024 A100: days and dollars over utilisation",
     repeat=Repeat("vtrain", seconds=2, simulate=("--simulate",)),
     expected=(
         Expected("days at 50%, 6 FLOPs a weight", "exact", low=22.8, high=22.9, column="days_6nt",

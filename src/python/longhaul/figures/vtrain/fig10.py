@@ -9,7 +9,7 @@ from longhaul.papers.expected import Expected
 FIGURE = Figure(
     "vtrain-fig10",
     summary="MT-NLG: iteration time and utilisation of every (t, d, p) (figure 10)",
-    shows="MT-NLG: iteration time and utilisation of every (t, d, p) (vTrain figure 10)",
+    shows="MT-NLG: iteration time and utilisation of every (t, d, p)",
     repeat=Repeat("vtrain", seconds=40, simulate=("--simulate",)),
     expected=(
         Expected("utilisation of (16, 16, 105) (%)", "published", low=14, high=20,

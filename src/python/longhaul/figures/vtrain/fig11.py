@@ -8,7 +8,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "vtrain-fig11",
     summary="MT-NLG with t = 8: iteration time against utilisation (figure 11)",
-    shows="MT-NLG with t = 8: iteration time against utilisation (vTrain figure 11)",
+    shows="MT-NLG with t = 8: iteration time against utilisation",
     repeat=Repeat("vtrain", seconds=40, simulate=("--simulate",)))
 NEAR = (1900, 3500)     # GPUs: "similar amount of GPU compute budget"
 

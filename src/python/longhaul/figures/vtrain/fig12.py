@@ -10,8 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "vtrain-fig12",
     summary="deadlines met with baseline and best plans, 64 and 128 jobs (figure 12)",
-    shows="deadlines met with baseline and best plans, 64 and 128 jobs (vTrain figure 12)",
-    needs="`longhaul`, a trace of arrivals",
+    shows="deadlines met with baseline and best plans, 64 and 128 jobs",
     options="--trace FILE",
     repeat=Repeat("vtrain", seconds=76,
                   data=(("--trace", "itp_jobs.csv"),), without_data=False))

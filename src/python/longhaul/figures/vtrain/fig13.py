@@ -10,8 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "vtrain-fig13",
     summary="mean completion of 32 jobs with baseline and best plans (figure 13)",
-    shows="mean completion of 32 jobs with baseline and best plans (vTrain figure 13)",
-    needs="`longhaul`, a trace of arrivals",
+    shows="mean completion of 32 jobs, likewise",
     options="--trace FILE",
     repeat=Repeat("vtrain", seconds=60,
                   data=(("--trace", "itp_jobs.csv"),), without_data=False))

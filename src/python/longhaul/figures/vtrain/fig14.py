@@ -10,8 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "vtrain-fig14",
     summary="makespan of 16 to 72 jobs with baseline and best plans (figure 14)",
-    shows="makespan of 16 to 72 jobs with baseline and best plans (vTrain figure 14)",
-    needs="`longhaul`, a trace of arrivals",
+    shows="makespan of 16 to 72 jobs, likewise",
     options="--trace FILE",
     repeat=Repeat("vtrain", seconds=60,
                   data=(("--trace", "itp_jobs.csv"),), without_data=False))

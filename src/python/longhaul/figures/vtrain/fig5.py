@@ -13,7 +13,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "vtrain-fig5",
     summary="gradients summed in buckets or at once (figure 5), and what stays exposed of GPT-3.6B",
-    shows="gradients summed in buckets beside the backward, or at once (vTrain figure 5)",
+    shows="gradients summed in buckets beside the backward, or at once",
     repeat=Repeat("vtrain", seconds=10, simulate=("--simulate",)),
     expected=tuple(
         Expected(f"gradients are summed, bucket {bucket} (us)", "exact", low=us, high=us,

@@ -15,7 +15,7 @@ SCHEDULES = ("gpipe", "1f1b")
 FIGURE = Figure(
     "vtrain-fig7",
     summary="GPipe and 1F1B, four devices and microbatches, with the memory of each (figure 7)",
-    shows="GPipe and 1F1B on four devices with four microbatches (vTrain figure 7)",
+    shows="GPipe and 1F1B on four devices with four microbatches",
     repeat=Repeat("vtrain", seconds=5, simulate=("--simulate",)),
     expected=(
         *(Expected(f"makespan of {name} (us)", "exact", low=2100, high=2100, column="end_us",

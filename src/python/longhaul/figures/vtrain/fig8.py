@@ -21,7 +21,7 @@ COUNTS = (("F MHA", 6), ("F FFN", 6), ("B MHA", 6), ("B FFN", 6), ("tp all_reduc
 FIGURE = Figure(
     "vtrain-fig8",
     summary="the operator graph of an iteration under (4, 2, 3)-way parallelism (figure 8)",
-    shows="the operator graph of (t, d, p) = (4, 2, 3), one GPU of each stage (vTrain figure 8)",
+    shows="the operator graph of (t, d, p) = (4, 2, 3), one GPU of each stage",
     repeat=Repeat("vtrain", seconds=5, simulate=("--simulate",)),
     expected=tuple(
         Expected(f"nodes {kind}", "exact", low=count, high=count, column="level",

@@ -25,9 +25,7 @@ from longhaul.running import tools
 FIGURE = Figure(
     "vtrain-fig9",
     summary="iterations predicted and measured, and the error over alpha (figure 9)",
-    shows="iterations predicted against measured, and the error over alpha (vTrain figure 9)",
-    needs="`longhaul`; rows that papers report are here, measured ones are named; for --measure `bench_profile`, "
-          "`bench_pipeline`",
+    shows="iterations predicted against measured, and the error over alpha",
     options="[--rows FILE] [--measure]",
     repeat=Repeat("vtrain", seconds=20, simulate=("--simulate",), measure=("--measure",), minutes=8,
                   data=(("--rows", "a100_512gpu.csv"),)),

@@ -15,8 +15,8 @@ from longhaul.running import tools
 FIGURE = Figure(
     "vtrain-sites",
     summary="MT-NLG in 1, 2 and 3 datacenters at 10 to 40 ms: static plans and delay-aware orders",
-    shows="MT-NLG in 1, 2 and 3 datacenters at 10 to 40 ms: the fastest static plan of each, and the "
-          "best order that knows the delays",
+    shows="MT-NLG in 1 to 3 datacenters at 10 to 40 ms: fastest static plans, and orders that know "
+          "the delays",
     repeat=Repeat("vtrain", seconds=60, simulate=("--simulate",)))
 LATENCIES_MS = (10, 20, 30, 40)
 GPUS = 2240

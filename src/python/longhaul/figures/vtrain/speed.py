@@ -10,7 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "vtrain-speed",
     summary="seconds of MT-NLG's searches, exhaustive and by bounds (section III-F)",
-    shows="seconds of MT-NLG's searches, exhaustive and by bounds (vTrain III-F)",
+    shows="seconds of MT-NLG's searches, exhaustive and by bounds (III-F)",
     repeat=Repeat("vtrain", seconds=60, simulate=("--simulate",), deterministic=False))
 SPACES = {
     "294 points": ("--tensor", "4,8,16", "--data", "1,2,3,4,5,6,8,10,12,15,16,20,24,30",

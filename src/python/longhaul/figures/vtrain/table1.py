@@ -10,7 +10,7 @@ from longhaul.papers import claims
 FIGURE = Figure(
     "vtrain-table1",
     summary="MT-NLG: baseline and found layouts, paper, measured and simulated (table I)",
-    shows="MT-NLG: baseline and found layouts, paper, measured and simulated (vTrain table I)",
+    shows="MT-NLG: baseline and found layouts, paper, measured and simulated",
     repeat=Repeat("vtrain", seconds=10, simulate=("--simulate",)))
 PAPER_S = {(8, 8, 35): 45.40, (8, 10, 35): 37.23, (8, 12, 35): 31.78,
            (8, 12, 21): 48.37, (8, 15, 21): 39.55, (8, 24, 15): 34.61}

@@ -15,7 +15,7 @@ FIGURE = Figure(
     "vtrain-table3",
     summary="compute-optimal models of 3,360 A100 for 30 days, with the spread of the batch "
             "(table III)",
-    shows="compute-optimal models of 3,360 A100 for 30 days (vTrain table III)",
+    shows="compute-optimal models of 3,360 A100 for 30 days",
     repeat=Repeat("vtrain", seconds=30, simulate=("--simulate",)),
     expected=(
         Expected("weights of the first model (10^9)", "published", low=145.605, high=145.615,
