@@ -51,6 +51,9 @@ struct TrainCurve {
   std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
   std::int64_t between_stages = 0;    ///< bytes of activations and their gradients
   std::int64_t ops = 0, overran = 0;  ///< that the plan gives a time, and those that took longer
+  /// Of what a method means to send: of local steps their outer gradients, of dgc the gathered
+  /// momentum (masked where it was sent), of onebit the replica's momentum against what the server
+  /// has answered or still owes; what demo and sparseloco forget by their decay was never there.
   std::optional<double> lost_relative;
   std::optional<ReplayResult> replay;
   /// Of what is not replayed: do all replicas end with the same weights, bit for bit?

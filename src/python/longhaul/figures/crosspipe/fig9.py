@@ -1,4 +1,7 @@
-"""CrossPipe figure 9 and appendix E: pipelines or replicas across datacenters, Llama 3 405B."""
+"""CrossPipe figure 9 and appendix E: pipelines or replicas across datacenters, Llama 3 405B.
+
+Replicas take ZBV without delay and then, not overlapped, 2 alpha + 2 N beta; pipelines the
+better of `best --placement ud` (U) and `wave` (W), all replicas on one link."""
 
 import json
 

@@ -1,5 +1,7 @@
 """From a profile to a schedule (CrossPipe 6.1, 6.2): costs are measured on this device, schedules
-are made and predicted from them, and run with real layers: is the prediction true?"""
+are made and predicted from them, and run with real layers: is the prediction true?
+
+Schedules of one chunk a device (also with recomputation), wave and loop."""
 
 import os
 import shlex

@@ -1,4 +1,8 @@
-"""How long until a model is trained over a thin link, by each method, over the link's rate."""
+"""How long until a model is trained over a thin link, by each method, over the link's rate.
+
+Trained once over the scenario's own link; for other rates 12 iterations of each method are
+measured (--compute timed) and composed with the same updates; with stale weights there is one
+point."""
 
 from itertools import cycle
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""StellaTrain figure 14 b and c: batches and rate adapted to a trace of the WAN, or fixed."""
+"""StellaTrain figure 14 b and c: batches and rate adapted to a trace of the WAN, or fixed.
+
+Two RTX 4090 and two RTX 2080 Ti. All begin with batches by speed and the rate that hides the
+exchange at the trace's mean; what adapts neither also with those for 50 and 193 Mbps. Memory
+holds 4 times alpha of an RTX 4090. Time to a loss: a sample's times 1 + g."""
 
 from dataclasses import dataclass
 from pathlib import Path

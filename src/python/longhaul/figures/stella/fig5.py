@@ -1,4 +1,7 @@
-"""StellaTrain figure 5: which parts of a model are fresh, by how much is sent, with and without priorities."""
+"""StellaTrain figure 5: which parts of a model are fresh, by how much is sent, with and without priorities.
+
+train-2dc over 100 Mbps and 1 ms; a part is fresh if it is in every iteration of the second half,
+on all replicas."""
 
 import pandas as pd
 

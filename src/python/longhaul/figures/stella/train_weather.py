@@ -1,4 +1,7 @@
-"""What an outage of the WAN adds to training, by its length and the method (simulated)."""
+"""What an outage of the WAN adds to training, by its length and the method (simulated).
+
+train-2dc over 5 Mbps, 100 iterations, four outages: how much later the last iteration begins, an
+outage."""
 
 import pandas as pd
 
