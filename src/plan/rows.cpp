@@ -178,6 +178,20 @@ Plan with_stragglers(Plan plan, const Run& run) {
   return plan;
 }
 
+Plan with_noise(Plan plan, const Run& run, int iteration) {
+  if (run.stragglers.empty() && run.noise <= 0) return plan;
+  plan.extras.announced.resize(plan.ops.size());
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const OpId id{static_cast<std::uint32_t>(i)};
+    Op& op = plan.ops[i];
+    plan.extras.announced[i] = op.duration;
+    if (op.kind != OpKind::compute) continue;
+    const DeviceId device = plan.ranks[index(plan.rank_of(id))].device;
+    op.duration = scaled(op.duration, block_time_factor(run, device, id, iteration));
+  }
+  return plan;
+}
+
 std::vector<ResourceUse> occupancy(const Plan& plan, const OpTimes& times) {
   std::vector<ResourceUse> uses;
   for (const Resource& resource : plan.resources)

@@ -81,6 +81,10 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results,
 /// anew (Atlas section 4.4), and what ranks should measure. Noise is left out.
 [[nodiscard]] Plan with_stragglers(Plan plan, const Run& run);
 
+/// The plan with the block times that the run's noise and slow devices give them in an iteration,
+/// which no one knows before: optional ops are judged by what was announced.
+[[nodiscard]] Plan with_noise(Plan plan, const Run& run, int iteration);
+
 /// How much one resource was used in an iteration.
 struct ResourceUse {
   std::string name;

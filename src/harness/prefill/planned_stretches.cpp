@@ -170,7 +170,8 @@ FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) 
   stretch.filled = prefill::fill_plan(training, predicted, stretch_time(), served,
                                       stretch.decisions, {settings.manners, settings.kv, graph});
   stretch.filled.plan.schedule += "+prefill";
-  stretch.predicted = sim::simulate_results(stretch.filled.plan);
+  stretch.predicted =
+      sim::simulate_results(plan::with_noise(stretch.filled.plan, scenario.run, pair));
   return stretch;
 }
 

@@ -114,6 +114,9 @@ struct PlanExtras {
   std::vector<LaneSource> sources;  ///< one at most of each lane
   MovingDeadlines deadlines;
   Overlap overlap;
+  /// By op: what blocks are said to take, where they take another time (with_noise()); empty: they
+  /// take what is said. Whether an optional one would be in time is judged by it.
+  std::vector<Duration> announced;
 };
 
 /// From an iteration on, ops take other times, and sends are of other sizes.

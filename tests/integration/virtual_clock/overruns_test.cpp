@@ -1,8 +1,14 @@
 // Blocks that take longer than planned hold up what has a place on their device after them.
+#include <set>
+
 #include <gtest/gtest.h>
 
+#include "base/index.hpp"
 #include "plan/plan_draft.hpp"
+#include "plan/rows.hpp"
 #include "played_plan.hpp"
+#include "sim/simulate.hpp"
+#include "support/filled_stretches.hpp"
 
 namespace longhaul {
 namespace {
@@ -40,6 +46,21 @@ struct SlowDevice {
   std::vector<OpId> of_optional;
 };
 
+/// How long blocks of training waited for a prompt.
+Duration waited(const prefill::FilledPlan& filled, const OpResults& results) {
+  std::set<OpId> prompts;
+  for (const prefill::FilledStage& stage : filled.stages)
+    for (std::size_t op = index(stage.first); op <= index(stage.op); ++op)
+      prompts.insert(OpId{static_cast<std::uint32_t>(op)});
+  Duration all{};
+  for (const OpId id : filled.training) {
+    const OpTime& time = results.times[index(id)];
+    if (filled.plan.op(id).kind == OpKind::compute && prompts.contains(time.bound_by))
+      all += time.end - time.ready;
+  }
+  return all;
+}
+
 TEST(Overruns, HoldUpTheBlockThatIsReadyAndAreWhatBindsIt) {
   const SlowDevice slow{{{0ms, 6ms}}};
   EXPECT_EQ(slow.played.outcomes[index(slow.of_optional[0])], Outcome::late);
@@ -64,6 +85,35 @@ TEST(Overruns, LetOptionalOpsBeginThatStillFit) {
   EXPECT_EQ(slow.played.outcomes[index(slow.of_optional[1])], Outcome::late);
   EXPECT_EQ(slow.played.times[index(slow.of_optional[1])].start, Duration{8ms});
   EXPECT_EQ(slow.played.times[index(slow.of_block)].start, Duration{12ms});
+}
+
+// Blocks and prompts take other times than announced: how long training waits for prompts on ranks
+// is what the simulator says.
+TEST(Overruns, DelayTrainingAsSimulated) {
+  Duration foretold{}, delayed{};
+  std::size_t same = 0, all = 0;
+  for (std::uint64_t seed = 400; seed < 440; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    const testing::PlacedStretch stretch = testing::random_stretch(random);
+    const auto filled = stretch.fill(stretch.place(testing::random_requests(random)));
+    testing::VirtualRun by_noise;
+    by_noise.blocks.noise = 0.1;
+    by_noise.blocks.seed = seed;
+    const OpResults simulated =
+        sim::simulate_results(plan::with_noise(filled.plan, by_noise.blocks, 0));
+    const OpResults played = testing::play_stream(filled.plan, {}, by_noise).iterations.front();
+    foretold += waited(filled, simulated);
+    delayed += waited(filled, played);
+    for (std::size_t i = 0; i < filled.plan.ops.size(); ++i) {
+      same += played.times[i].end == simulated.times[i].end ? 1 : 0;
+      ++all;
+    }
+  }
+  // What ranks decline by the planned end of what runs may fit by its real one.
+  EXPECT_GT(same * 1000, all * 998);
+  EXPECT_GT(foretold, 3ms);
+  EXPECT_LT(abs(delayed - foretold), foretold / 20);
 }
 
 }  // namespace
