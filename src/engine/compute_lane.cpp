@@ -92,9 +92,8 @@ bool ComputeLane::can_start(OpId block) const {
 void ComputeLane::start(OpId block, TimePoint at) {
   Cause cause = state_.ops.ready_cause(block);
   if (free_.by != kNone<OpId> && free_.until > cause.until) cause = free_;
-  const Lane& lane = state_.plan.lane_of(block);
-  const double factor = plan::block_time_factor(
-      state_.options.run, state_.plan.ranks[index(lane.rank)].device, block, state_.iteration);
+  const double factor =
+      plan::block_time_factor(state_.plan, state_.options.run, block, state_.iteration);
   state_.ops.started(block, at, cause);
   if (state_.fault_op == block) inject_fault(*state_.options.fault);
   given_.push_back({block, at});

@@ -36,12 +36,14 @@ LaneId PlanDraft::add_lane(Rank rank, std::string name, OpKind kind, std::vector
                            Serve serve) {
   DraftLane& added = lanes_.emplace_back();
   added.lane = {std::move(name), kind, rank, kNone<Rank>, OpId{}, 0, serve};
-  added.holds = ResourceSetId{static_cast<std::uint32_t>(plan_.set_begin.size() - 1)};
-  for (const ResourceId held : holds) {
-    plan_.set_items.push_back(held);
-    ++plan_.resources[index(held)].lanes;
+  for (const ResourceId held : holds) ++plan_.resources[index(held)].lanes;
+  const ResourceSetId next{static_cast<std::uint32_t>(plan_.set_begin.size() - 1)};
+  const auto [set, is_new] = sets_.try_emplace(std::move(holds), next);
+  added.holds = set->second;
+  if (is_new) {
+    plan_.set_items.insert(plan_.set_items.end(), set->first.begin(), set->first.end());
+    plan_.set_begin.push_back(static_cast<std::uint32_t>(plan_.set_items.size()));
   }
-  plan_.set_begin.push_back(static_cast<std::uint32_t>(plan_.set_items.size()));
   return LaneId{static_cast<std::uint32_t>(lanes_.size() - 1)};
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -93,6 +94,7 @@ private:
 
   Plan plan_;
   std::vector<DraftLane> lanes_;
+  std::map<std::vector<ResourceId>, ResourceSetId> sets_;  ///< lanes that hold the same share one
   std::vector<Op> ops_;  ///< `match` of messages: the other side's handle
   std::vector<Link> links_;
   std::vector<OpId> ids_;

@@ -164,6 +164,12 @@ double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration
   return factor;
 }
 
+double block_time_factor(const Plan& plan, const Run& run, OpId op, int iteration) {
+  const auto& ids = plan.extras.noise_ids;
+  return block_time_factor(run, plan.ranks[index(plan.rank_of(op))].device,
+                           ids.empty() ? op : ids[index(op)], iteration);
+}
+
 Plan with_stragglers(Plan plan, const Run& run) {
   if (run.stragglers.empty()) return plan;
   Run steady = run;
@@ -185,9 +191,8 @@ Plan with_noise(Plan plan, const Run& run, int iteration) {
     const OpId id{static_cast<std::uint32_t>(i)};
     Op& op = plan.ops[i];
     plan.extras.announced[i] = op.duration;
-    if (op.kind != OpKind::compute) continue;
-    const DeviceId device = plan.ranks[index(plan.rank_of(id))].device;
-    op.duration = scaled(op.duration, block_time_factor(run, device, id, iteration));
+    if (op.kind == OpKind::compute)
+      op.duration = scaled(op.duration, block_time_factor(plan, run, id, iteration));
   }
   return plan;
 }

@@ -76,6 +76,9 @@ void append_rows(Timeline& timeline, const Plan& plan, const OpResults& results,
 /// device's straggler factor. 1 where the scenario gives neither.
 [[nodiscard]] double block_time_factor(const Run& run, DeviceId device, OpId op, int iteration);
 
+/// The same of an op of a plan, drawn as PlanExtras::noise_ids say.
+[[nodiscard]] double block_time_factor(const Plan& plan, const Run& run, OpId op, int iteration);
+
 /// The plan with the block times of the run's slow devices (Run::stragglers). Orders and turns stay
 /// what they are: simulated, it says what a schedule takes that absorbs stragglers by being timed
 /// anew (Atlas section 4.4), and what ranks should measure. Noise is left out.

@@ -136,15 +136,16 @@ bool EventPlayer::must_wait(const OpInstance& op) const {
       const auto held = plan_.resources_of(other.op);
       return std::ranges::find(held, needed) != held.end();
     };
-    return std::ranges::any_of(held_back_,
-                               [&](const OpInstance* other) { return holds(*other); }) ||
-           std::ranges::any_of(sending_,
-                               [&](const SendUnderWay& send) {
-                                 return send.planned_end <= op.time.start && holds(*send.op);
-                               }) ||
-           std::ranges::any_of(running_, [&](const RunningBlock& block) {
-             return block.planned_end <= op.time.start && holds(*block.op);
-           });
+    std::size_t late = 0, holders = 0;
+    const auto count = [&](const OpInstance& other, bool is_late) {
+      if (!holds(other)) return;
+      ++holders;
+      late += is_late ? 1 : 0;
+    };
+    for (const OpInstance* const other : held_back_) count(*other, true);
+    for (const SendUnderWay& send : sending_) count(*send.op, send.planned_end <= op.time.start);
+    for (const RunningBlock& block : running_) count(*block.op, block.planned_end <= op.time.start);
+    return late > 0 && holders >= plan_.resources[index(needed)].capacity;
   });
 }
 
@@ -183,12 +184,10 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
     return send_payload(op, strikes, at);
   }
   const plan::Draw* const drawn = draw_of(op.op);
-  const double factor =
-      drawn != nullptr && drawn->takes
-          ? 1.0
-          : plan::block_time_factor(state_.options.run,
-                                    plan_.ranks[index(plan_.rank_of(op.op))].device, op.op,
-                                    first_iteration_ + op.iteration);
+  const double factor = drawn != nullptr && drawn->takes
+                            ? 1.0
+                            : plan::block_time_factor(plan_, state_.options.run, op.op,
+                                                      first_iteration_ + op.iteration);
   const Duration duration = scaled(duration_of(op.op, op.iteration), factor);
   const TimePoint begin = state_.begin_at(op.cause, at, duration);
   running_.push_back({&op, begin + duration, planned + duration_of(op.op, op.iteration)});

@@ -78,27 +78,26 @@ void EventPlayer::leave_early(const OpInstance& op, TimePoint planned_end, TimeP
 }
 
 /// What should have begun on the device before it was over waited for it; optional blocks that
-/// would miss their deadlines now do not begin.
-void EventPlayer::leave_late(const OpInstance& op, TimePoint due, TimePoint at) {
+/// would miss their deadlines now do not begin. Has one left its place to what comes after it?
+bool EventPlayer::leave_late(const OpInstance& op, TimePoint due, TimePoint at) {
   const auto held = plan_.resources_of(op.op);
-  std::erase_if(held_back_, [&](OpInstance* const waits) {
-    const auto needed = plan_.resources_of(waits->op);
-    if (due <= waits->time.start || std::ranges::find_first_of(needed, held) == needed.end())
-      return false;
-    waits->cause.raise(due, op.op, BoundKind::resource);
-    if (!facts_.is_optional(waits->op) || plan_.op(waits->op).kind != OpKind::compute ||
-        !misses_deadline(*waits, due, at))
-      return false;
-    abandon(*waits, at);
-    return true;
-  });
+  return std::erase_if(held_back_, [&](OpInstance* const waits) {
+           const auto needed = plan_.resources_of(waits->op);
+           if (due <= waits->time.start || std::ranges::find_first_of(needed, held) == needed.end())
+             return false;
+           waits->cause.raise(due, op.op, BoundKind::resource);
+           if (!facts_.is_optional(waits->op) || plan_.op(waits->op).kind != OpKind::compute ||
+               !misses_deadline(*waits, due, at))
+             return false;
+           abandon(*waits, at);
+           return true;
+         }) > 0;
 }
 
 /// Skips a block that has a place and has not begun.
 void EventPlayer::abandon(OpInstance& op, TimePoint at) {
   std::erase_if(places_, [&](const Place& place) { return place.op == &op; });
-  LaneState& lane = lane_of(op.op);
-  if (lane.way == Way::in_turn) lane.busy = false;
+  if (op.holds) let_go(op, at);
   --in_progress_;
   op.stage = Stage::skipped;
   op.outcome = Outcome::skipped;

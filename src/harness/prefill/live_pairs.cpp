@@ -104,9 +104,8 @@ Plan with_noise_of(const prefill::LivePlan& live, const Run& run, int number) {
   Plan plan = live.plan;
   for (const OpId id : live.training) {
     Op& op = plan.ops[index(id)];
-    if (op.kind != OpKind::compute) continue;
-    const DeviceId device = plan.ranks[index(plan.rank_of(id))].device;
-    op.duration = scaled(op.duration, plan::block_time_factor(run, device, id, number));
+    if (op.kind == OpKind::compute)
+      op.duration = scaled(op.duration, plan::block_time_factor(plan, run, id, number));
   }
   return plan;
 }

@@ -76,7 +76,7 @@ void require_playable(const PlannedStretches& planned, PrefillController control
     for (const auto& [is_given, key, why] :
          {std::tuple{model.prefix_cache > Bytes{}, "prefix_cache", "keep no keys and values"},
           std::tuple{is_planned && model.noise > 0, "noise",
-                     "play prefills as long as they are planned"}})
+                     "play prefills as long as they are estimated"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
   }
   if (std::ranges::any_of(planned.scenario.memory.capacity,
@@ -85,7 +85,7 @@ void require_playable(const PlannedStretches& planned, PrefillController control
          planned.scenario.name);
   for (const prefill::Request& request : planned.requests)
     if (is_planned && request.takes)
-      fail("request {}: ranks play prefills as long as they are planned. Leave takes_ns out.",
+      fail("request {}: ranks play prefills as long as they are estimated. Leave takes_ns out.",
            request.id);
 }
 

@@ -117,6 +117,9 @@ struct PlanExtras {
   /// By op: what blocks are said to take, where they take another time (with_noise()); empty: they
   /// take what is said. Whether an optional one would be in time is judged by it.
   std::vector<Duration> announced;
+  /// By op: whose id its noise is drawn by, so that ops meet the same in a plan that others were
+  /// added to; empty: its own.
+  std::vector<OpId> noise_ids;
 };
 
 /// From an iteration on, ops take other times, and sends are of other sizes.

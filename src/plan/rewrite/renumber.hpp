@@ -8,8 +8,8 @@
 namespace longhaul::plan {
 
 /// What few ops have, with other ids; `id_of` says kNone<OpId> of an op that is gone, and what it
-/// had is gone too. Throws Error where it has a source, of a lane or of deadlines: the ids that it
-/// goes by are its own.
+/// had is gone too. Throws Error where it has a source, of a lane or of deadlines, or noise: the
+/// ids that it goes by are its own.
 template <typename IdOf>
 [[nodiscard]] PlanExtras renumbered(PlanExtras extras, IdOf id_of) {
   if (!extras.sources.empty())
@@ -20,6 +20,8 @@ template <typename IdOf>
     fail(
         "a plan whose deadlines move cannot be rewritten (their source knows its ops by id). "
         "Rewrite it before they do.");
+  if (!extras.announced.empty()) fail("a plan with noise cannot be rewritten. Rewrite it before.");
+  extras.noise_ids.clear();
   const auto gone = [](const auto& each) { return each.op == kNone<OpId>; };
   const auto renumber = [&](auto& entries) {
     for (auto& each : entries) each.op = id_of(each.op);

@@ -111,7 +111,20 @@ Plan PlanAdditions::make() {
   place_lanes();
   for (const Lane& lane : plan.lanes)
     first_.push_back(static_cast<std::uint32_t>(index(lane.first)));
+  plan.extras.noise_ids = noise_ids(plan.ops.size());
   return plan;
+}
+
+/// Training meets the noise that it meets alone.
+std::vector<OpId> PlanAdditions::noise_ids(std::size_t ops) const {
+  std::vector<OpId> ids(ops, kNone<OpId>);
+  const std::vector<OpId> training = training_ids();
+  for (std::size_t i = 0; i < training.size(); ++i)
+    ids[index(training[i])] = OpId{static_cast<std::uint32_t>(i)};
+  auto next = static_cast<std::uint32_t>(training.size());
+  for (OpId& id : ids)
+    if (id == kNone<OpId>) id = OpId{next++};
+  return ids;
 }
 
 /// Where lanes of the draft stand in the plan: a rank's lie together.

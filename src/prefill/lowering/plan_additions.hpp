@@ -62,6 +62,7 @@ public:
 private:
   void open();
   [[nodiscard]] ResourceSetId alone(ResourceId resource);
+  [[nodiscard]] std::vector<OpId> noise_ids(std::size_t ops) const;
   void place_lanes();
 
   const Plan& training_;

@@ -210,6 +210,13 @@ const plan::Draw* EventDriver::draw_of(std::uint32_t id) const {
   return sources_->draw_of(LaneId{lane}, instances_.id(id));
 }
 
+/// What it is judged by before it has started.
+Duration EventDriver::announced(std::uint32_t id) const {
+  const auto& said = plan_.extras.announced;
+  if (said.empty() || (draw_of(id) != nullptr && draw_of(id)->takes)) return duration_of(id);
+  return said[instances_.op(id)];
+}
+
 Duration EventDriver::duration_of(std::uint32_t id) const {
   if (const plan::Draw* const draw = draw_of(id); draw != nullptr && draw->takes)
     return *draw->takes;

@@ -129,6 +129,7 @@ private:
   void sleep(std::uint32_t lane, Duration until);
   [[nodiscard]] const plan::Draw* draw_of(std::uint32_t id) const;
   [[nodiscard]] Duration duration_of(std::uint32_t id) const;
+  [[nodiscard]] Duration announced(std::uint32_t id) const;
   [[nodiscard]] Duration hold_time(std::uint32_t send, Duration begin) const;
   [[nodiscard]] Duration latency(std::uint32_t recv, Duration end) const;
   void hand_over();

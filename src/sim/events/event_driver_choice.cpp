@@ -121,9 +121,7 @@ bool EventDriver::misses_deadline(std::uint32_t id, Duration start) {
   if (optional_.empty() || optional_[instances_.op(id)] == 0) return false;
   const Duration deadline = deadline_of(id);
   if (deadline == kForever) return false;
-  const auto& announced = plan_.extras.announced;
-  Duration takes = op(id).kind == OpKind::send ? hold_time(id, start) : duration_of(id);
-  if (!announced.empty() && op(id).kind == OpKind::compute) takes = announced[instances_.op(id)];
+  const Duration takes = op(id).kind == OpKind::send ? hold_time(id, start) : announced(id);
   return start + takes > deadline;
 }
 

@@ -193,7 +193,7 @@ void EventDriver::expect_give_up(std::uint32_t id) {
   if (window == windows_.end() || window->second.deadline == plan::kNoDeadline) return;
   const auto begun = begun_.find(instances_.iteration(id));
   if (begun == begun_.end()) return;
-  const Duration takes = at_.weather == nullptr ? duration_of(id) : Duration::zero();
+  const Duration takes = at_.weather == nullptr ? announced(id) : Duration::zero();
   const Duration last = begun->second + window->second.deadline - takes;
   events_.push({std::max(last + Duration{1}, now_), id, EventKind::give_up});
 }
@@ -203,7 +203,7 @@ void EventDriver::give_up(std::uint32_t id) {
   const auto window = windows_.find(instances_.op(id));
   const auto begun = begun_.find(instances_.iteration(id));
   if (begun == begun_.end()) return;
-  const Duration takes = at_.weather == nullptr ? duration_of(id) : Duration::zero();
+  const Duration takes = at_.weather == nullptr ? announced(id) : Duration::zero();
   if (now_ + takes > begun->second + window->second.deadline) skip(id, Outcome::skipped);
 }
 

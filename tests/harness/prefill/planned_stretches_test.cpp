@@ -80,7 +80,7 @@ TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
   EXPECT_THAT(refusal({"prefill.noise=0.1"}), HasSubstr("Leave prefill.noise out"));
   EXPECT_THAT(refusal({"memory.capacity=1GiB"}), HasSubstr("Leave memory.capacity out"));
   EXPECT_THAT(refusal({}, "{\"timestamp\": 0, \"input_length\": 60, \"takes_ns\": 5}\n"),
-              HasSubstr("request 0: ranks play prefills as long as they are planned"));
+              HasSubstr("request 0: ranks play prefills as long as they are estimated"));
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ TEST(LivePrefills, BlocksThatEndEarlyLeaveTheDevice) {
     for (const OpId id : simulated.live.live().training) {
       Op& op = noisy.ops[index(id)];
       if (op.kind != OpKind::compute) continue;
-      const double factor =
-          plan::block_time_factor(run, noisy.ranks[index(noisy.rank_of(id))].device, id, 0);
+      const double factor = plan::block_time_factor(noisy, run, id, 0);
       op.duration = scaled(op.duration, factor);
       earlier += factor < 1 ? 1 : 0;
     }

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "plan/plan_draft.hpp"
+#include "plan/rows.hpp"
 
 namespace longhaul::plan {
 namespace {
@@ -39,6 +41,18 @@ TEST(Repeated, KeepsEachIterationsMessagesAndCollectivesTogether) {
       EXPECT_THAT(thrice.collectives.at(which), UnorderedElementsAre(id_of(here), id_of(there)));
     }
   }
+}
+
+// What was announced is of ops by their ids.
+TEST(Repeated, RefusesAPlanWithNoise) {
+  PlanDraft draft{"noisy"};
+  const Rank rank = draft.add_rank("east");
+  draft.add_block(draft.add_lane(rank, "compute", OpKind::compute), Duration{100});
+  struct Run run;  // not ::testing::Test::Run
+  run.noise = 0.1;
+  const Plan once = draft.make();
+  EXPECT_EQ(repeated(with_noise(once, {}, 0), 2).ops.size(), 2U);
+  EXPECT_THROW((void)repeated(with_noise(once, run, 0), 2), Error);
 }
 
 }  // namespace

@@ -86,6 +86,17 @@ TEST(LiveStretches, FillBubblesFromABacklog) {
   EXPECT_EQ(played.bound(filled), 0);
 }
 
+// Of device 0's 300 ms a guard of 40 leaves 260, which are counted as six guards.
+TEST(LiveStretches, CountRoomsOfABacklogInWholeGuards) {
+  const PlacedStretch stretch = gpipe_of_two(1ms, 40ms);
+  LiveOptions options;
+  options.controller.backlog = BacklogOptions{.waiting = 16, .iterations = 1};
+  for (const auto& [tokens, placed] : {std::pair{240, 1U}, {241, 0U}}) {
+    LivePlayed played{stretch, equal_requests(10, tokens, {}), options};
+    EXPECT_EQ(played.play().decisions.size(), placed);
+  }
+}
+
 // Device 1 is idle from the begin on: where answers are heard late 100 ms are no 100 ms any more.
 TEST(LiveStretches, FillWhatIsOpenAlreadyFromWhenAnswersAreHeard) {
   const PlacedStretch stretch = gpipe_of_two(1ms);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -57,6 +58,23 @@ TEST(FilledPlan, PlaysThePlacementsTimesToTheNanosecond) {
   EXPECT_EQ(start(1), 700ms);
   EXPECT_EQ(start(2), 800ms);
   EXPECT_EQ(moved(stretch, filled, results), 0);
+}
+
+// A stretch with prefill and one without meet the same noise.
+TEST(FilledPlan, LeavesTrainingTheNoiseThatItMeetsAlone) {
+  const Stretch stretch{two_stages(), "gpipe", 2};
+  const FilledPlan filled = stretch.fill(stretch.place({{0, 250ms, 100}, {1, 450ms, 100}}));
+  struct Run run;  // not ::testing::Test::Run
+  run.noise = 0.1;
+  std::set<double> drawn;
+  for (std::size_t i = 0; i < filled.training.size(); ++i) {
+    const double factor =
+        plan::block_time_factor(stretch.plan, run, OpId{static_cast<std::uint32_t>(i)}, 1);
+    EXPECT_EQ(plan::block_time_factor(filled.plan, run, filled.training[i], 1), factor);
+    drawn.insert(factor);
+  }
+  for (const FilledStage& stage : filled.stages)
+    EXPECT_TRUE(drawn.insert(plan::block_time_factor(filled.plan, run, stage.op, 1)).second);
 }
 
 TEST(FilledPlan, HasNoStageBehindItsEnd) {
