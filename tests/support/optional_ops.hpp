@@ -57,20 +57,25 @@ private:
   Duration planned_, late_{};
 };
 
+/// A plan of two ranks, each with a device; on the second's optional ops stand beside its blocks.
+struct TwoDevices {
+  plan::PlanDraft draft;
+  Rank west = draft.add_rank("west"), east = draft.add_rank("east");
+  LaneId there = draft.add_lane(west, "compute", OpKind::compute,
+                                {draft.add_resource("device 0", ResourceKind::device)});
+  ResourceId device = draft.add_resource("device 1", ResourceKind::device);
+  LaneId here = draft.add_lane(east, "compute", OpKind::compute, {device});
+  LaneId extra = draft.add_lane(east, "prefill", OpKind::compute, {device});
+};
+
 /// Two blocks of a rank, of which the first was planned to end at 4 ms, the second at 10; a block
 /// of another rank waits for the second. Before it, from 8 ms on, that one's device has room for an
 /// optional op, whose deadline is 10 ms and moves with the end of the first block.
 struct MovingDeadline {
   enum class Deadline : std::uint8_t { stays, moves };
   MovingDeadline(Duration first_takes, Duration optional_takes, Deadline how) {
-    plan::PlanDraft draft{"moving deadline"};
-    const Rank west = draft.add_rank("west");
-    const Rank east = draft.add_rank("east");
-    const LaneId there = draft.add_lane(west, "compute", OpKind::compute,
-                                        {draft.add_resource("device 0", ResourceKind::device)});
-    const ResourceId device = draft.add_resource("device 1", ResourceKind::device);
-    const LaneId here = draft.add_lane(east, "compute", OpKind::compute, {device});
-    const LaneId extra = draft.add_lane(east, "prefill", OpKind::compute, {device});
+    TwoDevices two{plan::PlanDraft{"moving deadline"}};
+    auto& [draft, west, east, there, device, here, extra] = two;
     const auto first = draft.add_block(there, first_takes);
     const auto second = draft.add_block(there, 6ms);
     const auto next = draft.add_block(here, 5ms);

@@ -169,8 +169,8 @@ bool EventPlayer::finish_blocks(TimePoint at) {
     if (finished->begin != kNever)
       state_.credit.add(std::max(Duration::zero(), op.time.start - finished->begin));
     end(op, finished->due, at);
-    const bool leaves_places = leave_late(op, finished->due, at);
-    leave_early(op, leaves_places ? kNever : planned_end, finished->due, at);
+    if (leave_late(op, finished->due, at) || finished->due < planned_end)
+      move_places_up(op, finished->due, at);
     moved = true;
   }
   for (OpInstance* const op : std::exchange(held_back_, {})) begin_op(*op, at);

@@ -127,7 +127,7 @@ private:
   // event_player_places.cpp: what ends earlier or later than planned
   [[nodiscard]] bool keeps_places(const OpInstance& op) const;
   void note_place(OpInstance& op, TimePoint from, Duration takes, const Cause& cause);
-  void leave_early(const OpInstance& op, TimePoint planned_end, TimePoint due, TimePoint at);
+  void move_places_up(const OpInstance& op, TimePoint due, TimePoint at);
   [[nodiscard]] bool leave_late(const OpInstance& op, TimePoint due, TimePoint at);
   void abandon(OpInstance& op, TimePoint at);
   void find_lone_sets();

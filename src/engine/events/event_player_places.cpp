@@ -34,9 +34,8 @@ void EventPlayer::note_place(OpInstance& op, TimePoint from, Duration takes, con
 }
 
 /// Gives places after it anew, in their order. One that was to begin in a while may begin now.
-void EventPlayer::leave_early(const OpInstance& op, TimePoint planned_end, TimePoint due,
-                              TimePoint at) {
-  if (due >= planned_end || !keeps_places(op)) return;
+void EventPlayer::move_places_up(const OpInstance& op, TimePoint due, TimePoint at) {
+  if (!keeps_places(op)) return;
   const ResourceSetId set = plan_.op(op.op).resources;
   own_->free_from(op.op, due);
   for (const RunningBlock& other : running_)

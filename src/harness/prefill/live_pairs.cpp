@@ -100,16 +100,6 @@ prefill::LiveOptions live_options(const PlannedStretches& planned, const Prefill
   return options;
 }
 
-Plan with_noise_of(const prefill::LivePlan& live, const Run& run, int number) {
-  Plan plan = live.plan;
-  for (const OpId id : live.training) {
-    Op& op = plan.ops[index(id)];
-    if (op.kind == OpKind::compute)
-      op.duration = scaled(op.duration, plan::block_time_factor(plan, run, id, number));
-  }
-  return plan;
-}
-
 }  // namespace
 
 LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
@@ -234,7 +224,7 @@ FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& resu
 
 FilledStretch LivePairs::simulate(int number) {
   stretches_.begin();
-  OpResults results = sim::simulate_results(with_noise_of(stretches_.live(), run_, number));
+  OpResults results = sim::simulate_results(plan::with_noise(stretches_.live().plan, run_, number));
   const Drawn drawn{stretches_.begun(), stretches_.sent(), stretches_.tokens()};
   FilledStretch stretch =
       filled(drawn, end_stretch(drawn.begun, wall_of(results), ends_of(drawn, results)));

@@ -19,13 +19,10 @@ namespace {
 Timeline predicted_rows(const PlannedStretches& planned, const LivePrediction& predicted,
                         const PrefillSettings& settings) {
   Timeline timeline;
-  const Run& run = planned.scenario.run;
-  const bool is_noisy = run.noise > 0 || !run.stragglers.empty();
   for (int pair = 0; pair < settings.pairs; ++pair)
-    plan::append_rows(
-        timeline, planned.training,
-        is_noisy ? sim::simulate(plan::with_noise(planned.training, run, pair)) : planned.predicted,
-        pair);
+    plan::append_rows(timeline, planned.training,
+                      sim::simulate(plan::with_noise(planned.training, planned.scenario.run, pair)),
+                      pair);
   for (int pair = 0; pair < settings.pairs; ++pair) {
     const FilledStretch stretch = predicted.stretches.empty() ? planned.fill(pair, settings)
                                                               : predicted.stretches[to_size(pair)];

@@ -50,14 +50,9 @@ TEST(LivePrefills, BlocksThatEndEarlyLeaveTheDevice) {
     run.noise = 0.3;
     run.seed = seed;
     LiveOnRanks simulated{stretch, requests, training, options};
-    Plan noisy = simulated.live.plan();
-    for (const OpId id : simulated.live.live().training) {
-      Op& op = noisy.ops[index(id)];
-      if (op.kind != OpKind::compute) continue;
-      const double factor = plan::block_time_factor(noisy, run, id, 0);
-      op.duration = scaled(op.duration, factor);
-      earlier += factor < 1 ? 1 : 0;
-    }
+    const Plan noisy = plan::with_noise(simulated.live.plan(), run, 0);
+    for (const OpId id : simulated.live.live().training)
+      earlier += noisy.op(id).duration < simulated.live.plan().op(id).duration ? 1 : 0;
     const OpResults expected = sim::simulate_results(noisy);
     LiveOnRanks played{stretch, requests, training, options};
     testing::VirtualRun by_noise;

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
-#include "plan/plan_draft.hpp"
 #include "plan/rows.hpp"
 #include "played_plan.hpp"
 #include "sim/simulate.hpp"
 #include "support/filled_stretches.hpp"
+#include "support/optional_ops.hpp"
 
 namespace longhaul {
 namespace {
@@ -18,14 +18,8 @@ namespace {
 struct SlowDevice {
   explicit SlowDevice(const std::vector<std::pair<Duration, Duration>>& optional,
                       Duration before = 5ms) {
-    plan::PlanDraft draft{"slow device"};
-    const Rank west = draft.add_rank("west");
-    const Rank east = draft.add_rank("east");
-    const LaneId there = draft.add_lane(west, "compute", OpKind::compute,
-                                        {draft.add_resource("device 0", ResourceKind::device)});
-    const ResourceId device = draft.add_resource("device 1", ResourceKind::device);
-    const LaneId here = draft.add_lane(east, "compute", OpKind::compute, {device});
-    const LaneId extra = draft.add_lane(east, "extra", OpKind::compute, {device});
+    testing::TwoDevices two{plan::PlanDraft{"slow device"}};
+    auto& [draft, west, east, there, device, here, extra] = two;
     const auto block = draft.add_block(here, 5ms);
     draft.after(block, draft.add_block(there, before), 0);
     std::vector<plan::PlanDraft::Handle> handles;
