@@ -12,6 +12,11 @@ namespace {
 /// How soon to look again for a place at a decode rank.
 constexpr Duration kAgain = std::chrono::milliseconds{1};
 
+/// 0 guards: as it is.
+Duration in_whole(Duration guard, Duration room) {
+  return guard > Duration{} ? room - room % guard : room;
+}
+
 class ControllerSource final : public plan::OpSource {
 public:
   explicit ControllerSource(LiveController& controller) : controller_{controller} {}
@@ -34,7 +39,8 @@ LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
       arrivals_{arrivals},
       options_{std::move(options)},
       expected_{graph, options_.expects},
-      planned_{stretch, {false, 1, true}, least_stage_time(served)} {
+      shortest_{least_stage_time(served)},
+      planned_{stretch, {false, 1, true}, shortest_} {
   if (options_.backlog)
     queue_.emplace(file, *options_.backlog, [this](Waiting& waiting) { return admit(waiting); });
   begin_stretch();
@@ -47,6 +53,7 @@ bool LiveController::fills_bubbles() const {
 
 void LiveController::begin_stretch() {
   expected_.begin();
+  plan_rooms();
   entries_.clear();
   entry_of_.clear();
   outbox_.clear();
@@ -58,6 +65,18 @@ void LiveController::begin_stretch() {
   arrived_.insert(arrived_.begin(), pending_.begin(), pending_.end());
   pending_.clear();
   look_ = {};
+}
+
+void LiveController::plan_rooms() {
+  if (!queue_ || !fills_bubbles()) return;
+  rooms_.assign(live_.lanes.size(), {});
+  for (const LivePipeline& each : live_.pipelines) {
+    const std::int32_t rank = each.pipeline.ranks.front();
+    auto& rooms = rooms_[at(rank)];
+    for (std::size_t block = 0; block <= expected_.blocks(rank); ++block)
+      rooms.push_back(expected_.closes(rank, block, {}) - served_.front().model.guard -
+                      std::max(options_.heard_after, expected_.opens(rank, block, {})));
+  }
 }
 
 std::unique_ptr<plan::OpSource> LiveController::source() {
@@ -209,11 +228,8 @@ void LiveController::fill_bubbles(Duration now) {
 
 void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Duration now) {
   const std::int32_t rank = live_.pipelines[pipeline].pipeline.ranks.front();
-  const ServedModel& own = served_.front().model;
   Duration start = std::max(now + options_.heard_after, expected_.opens(rank, block, now));
-  Duration room = expected_.closes(rank, block, now) - own.guard - start;
-  // In whole guards: what is chosen does not hang on the microseconds by which a run differs.
-  if (own.guard > Duration{}) room -= room % own.guard;
+  Duration room = room_of(rank, block, start, now);
   const Duration left = left_over(pipeline, block, room, now);
   start += left;
   room -= left;
@@ -229,6 +245,18 @@ void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Durati
     start += waiting->whole;
     room -= waiting->whole;
   }
+}
+
+/// What a bubble has room for from `start` on, in whole guards. As planned, where what was heard
+/// takes no more than half a guard from these, which the guard makes good, and adds less than the
+/// shortest prompt: what is chosen does not hang on what a run differs from its plan by chance.
+Duration LiveController::room_of(std::int32_t rank, std::size_t block, Duration start,
+                                 Duration now) {
+  const Duration guard = served_.front().model.guard;
+  const Duration planned = rooms_[at(rank)][block], whole = in_whole(guard, planned);
+  const Duration known = expected_.closes(rank, block, now) - guard - start;
+  if (known >= whole - guard / 2 && known < planned + std::max(guard, shortest_)) return whole;
+  return in_whole(guard, known);
 }
 
 /// What the GPU was given for earlier bubbles, which have closed, and has not computed, as far as
@@ -248,7 +276,7 @@ Duration LiveController::left_over(std::size_t pipeline, std::size_t block, Dura
 
 /// The expected bubbles, less what was placed in them and is not over.
 FreeTime LiveController::free_time(Duration now) {
-  FreeTime free{expected_.bubbles(now), {false, 1, true}, least_stage_time(served_)};
+  FreeTime free{expected_.bubbles(now), {false, 1, true}, shortest_};
   for (const Entry& entry : entries_) {
     if (entry.is_withdrawn || is_killed(entry)) continue;
     const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];

@@ -113,6 +113,9 @@ private:
   void place_in_order(Duration now);
   void fill_bubbles(Duration now);
   void fill_bubble(std::size_t pipeline, std::size_t block, Duration now);
+  void plan_rooms();
+  [[nodiscard]] Duration room_of(std::int32_t rank, std::size_t block, Duration start,
+                                 Duration now);
   [[nodiscard]] Duration left_over(std::size_t pipeline, std::size_t block, Duration room,
                                    Duration now);
   [[nodiscard]] FreeTime free_time(Duration now);
@@ -137,6 +140,7 @@ private:
   Arrivals& arrivals_;
   LiveControllerOptions options_;
   ExpectedTraining expected_;
+  Duration shortest_;  ///< no stage of a prompt takes less
   FreeTime planned_;
   std::map<std::pair<std::size_t, Duration>, bool> holds_;  ///< by model and time
   std::optional<BacklogQueue> queue_;
@@ -149,6 +153,7 @@ private:
   std::vector<std::int64_t> slices_;              ///< by rank: of prompts that were placed
   std::vector<bool> drained_;                     ///< by pipeline
   std::vector<std::size_t> filled_;               ///< by rank: bubbles up to this block's
+  std::vector<std::vector<Duration>> rooms_;      ///< by rank and block: of a backlog, as planned
   std::deque<LiveAnswer> outbox_;
   std::size_t answers_ = 0;
   Duration look_{};  ///< when something is to be decided next

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -30,11 +31,15 @@ public:
 
   /// With blocks that take `factor` of their time.
   LiveFilled play(double factor = 1) {
+    return play([factor](Duration planned) { return scaled(planned, factor); });
+  }
+  /// `takes`: of a block, from what it takes as planned.
+  LiveFilled play(const std::function<Duration(Duration)>& takes) {
     live_.begin();
     Plan plan = live_.plan();
     for (const OpId id : live_.live().training)
       if (Op& op = plan.ops[index(id)]; op.kind == OpKind::compute)
-        op.duration = scaled(op.duration, factor);
+        op.duration = takes(op.duration);
     results = sim::simulate_results(plan);
     wall = {};
     for (const OpId op : live_.live().training) wall = std::max(wall, results.times[index(op)].end);

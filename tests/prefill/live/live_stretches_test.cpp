@@ -97,6 +97,38 @@ TEST(LiveStretches, CountRoomsOfABacklogInWholeGuards) {
   }
 }
 
+// What blocks take more than planned, up to 0.2%, adds some milliseconds to bubbles: what is chosen
+// for them is the same.
+TEST(LiveStretches, ChooseAsPlannedWhereARunDiffersByChance) {
+  Scenario scenario = gpipe_of_two(1ms, 10ms).scenario;
+  scenario.costs.backward.assign(2, 209'900us);  // device 0: 299.9 ms, a little more are 30 guards
+  scenario.parallel.microbatches = 6;
+  PlacedStretch stretch{scenario, "gpipe", 4};
+  stretch.served.front().serving.pipelines.pop_back();
+  LiveOptions options;
+  options.controller.backlog = BacklogOptions{.waiting = 32, .iterations = 4};
+  std::vector<Request> requests = equal_requests(64, 0, {});
+  Random lengths{3};
+  for (Request& each : requests) each.tokens = lengths.between(20, 290);
+  const auto chosen = [&](const std::function<Duration(Duration)>& takes) {
+    LivePlayed played{stretch, requests, options};
+    const LiveFilled filled = played.play(takes);
+    EXPECT_EQ(played.bound(filled), 0);
+    std::set<std::int64_t> all;
+    for (const Decision& each : filled.decisions) all.insert(each.request);
+    return all;
+  };
+  const auto planned = chosen([](Duration block) { return block; });
+  EXPECT_GT(planned.size(), 8U);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Random jitter{seed};
+    EXPECT_EQ(
+        chosen([&](Duration block) { return block + block * jitter.between(0, 20) / 10'000; }),
+        planned)
+        << seed;
+  }
+}
+
 // Device 1 is idle from the begin on: where answers are heard late 100 ms are no 100 ms any more.
 TEST(LiveStretches, FillWhatIsOpenAlreadyFromWhenAnswersAreHeard) {
   const PlacedStretch stretch = gpipe_of_two(1ms);
