@@ -12,7 +12,7 @@ from longhaul.errors import RUN_FAILED, Failure, guarded, result_name, suggestio
 from longhaul.figures import registry
 from longhaul.figures.registry import PAPERS
 from longhaul.papers import claims, expected
-from longhaul.reproducing import evidence
+from longhaul.reproducing import evidence, parts
 from longhaul.reproducing.reproduction import Data, Reproduction, Room
 from longhaul.running import tools
 
@@ -96,11 +96,17 @@ def parse(arguments):
                         help="default: results/<date>-<commit>, the newest of this commit")
     parser.add_argument("--keep", action="store_true",
                         help=f"with {ALL}, once every part is done: results/reference becomes it")
+    parser.add_argument("--keep-done", action="store_true",
+                        help=f"with {ALL}: parts that are done replace theirs in results/reference, "
+                             "and those kept there of this commit count as done: goes on on "
+                             "another machine")
     parser.add_argument("--list", action="store_true", help="say what would run, and run nothing")
     options = parser.parse_args(arguments)
     if options.keep and (options.paper != ALL or options.only or options.simulated_only):
         raise Failure(f"--keep replaces all of results/reference: it takes {ALL}, measured, without"
                       " --only.")
+    if options.keep_done and options.paper != ALL:
+        raise Failure(f"--keep-done: it takes {ALL}.")
     if options.data and not Path(options.data).is_dir():
         raise Failure(f"--data: no directory {options.data}.")
     return options
@@ -118,6 +124,9 @@ def main(arguments=None):
     runs = [Reproduction(paper, items, directory, commit, Data(options.data))
             for paper, items in papers.items()]
     refuse_another_commit(directory, commit)
+    reference = tools.ROOT / "results" / "reference"
+    if options.keep_done:
+        parts.take_up(runs, reference)
     tools.say(f"into {directory if len(runs) > 1 else runs[0].directory}")
     failed, later = run_all(runs, kinds, Room(options.minutes))
     if not failed and not any(run.done(kinds) for run in runs):
@@ -130,7 +139,10 @@ def main(arguments=None):
                 for run in runs])
     if options.paper == ALL:
         evidence.write(runs, judged, directory)
+        parts.write_ledger(directory / "kept", parts.of_done(runs))
         tools.say(f"pages: {directory / 'kept' / 'README.md'}")
+    if options.keep_done:
+        parts.keep_done(runs, reference)
     if failed:
         raise Failure(f"{len(failed)} parts failed: {', '.join(failed)}. Run the same command "
                       "again to repeat them alone.", RUN_FAILED)

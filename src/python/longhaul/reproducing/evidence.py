@@ -47,6 +47,12 @@ def another_begins(run, item, file):
     return bool(longer) or not re.match(r"[-.]", rest)
 
 
+def plain_command(item, options):
+    """That of a part, without directories of one machine."""
+    data = (word for option, name in item.repeat.data for word in (option, name))
+    return shlex.join(["scripts/figure", item.name, *options, *data])
+
+
 def write(runs, judged, directory):
     """Fills directory/kept: files and pages of the parts that are done. `judged`: {paper: {kind:
     outcomes}}."""
@@ -92,9 +98,7 @@ def section(run, item, kept, outcomes):
             reason = run.why_not(item, kind)
             lines.append(f"- {kind}: not run" + (f", {reason}" if reason else ""))
             continue
-        command = ["scripts/figure", item.name, *options,
-                   *(word for option, name in item.repeat.data for word in (option, name))]
-        lines.append(f"- {kind}: `{shlex.join(command)}`, {mark['seconds']:.0f} s"
+        lines.append(f"- {kind}: `{plain_command(item, options)}`, {mark['seconds']:.0f} s"
                      + (f", load {mark['load_average']:.1f} before" if kind == "measured" else ""))
     names = [name for kind in item.repeat.kinds for name in files_of(run, item, kind)
              if (kept / name).is_file()]
@@ -142,6 +146,21 @@ def reason_of(run, item, kind):
     return f": {reason}" if reason else ""
 
 
+def problems_of(file, commit):
+    """Why a figure's file is not kept: measured rows that do not say where they come from, or come
+    from another commit."""
+    if file.suffix != ".csv" or file.name.endswith("-verdicts.csv"):
+        return []
+    rows = pd.read_csv(file, dtype={"commit": str})  # one may be digits alone
+    measured = provenance.is_measured(rows)
+    if not measured.any():
+        return []
+    others = [other for other in rows.loc[measured, "commit"].astype(str).unique()
+              if not commit.startswith(other) and not other.startswith(commit)] \
+        if "commit" in rows else []
+    return provenance.problems(rows) or [f"rows of commit {other}, not {commit}" for other in others[:1]]
+
+
 def keep(runs, directory):
     """results/reference becomes directory/kept, whole. Refused while a part is missing, or where a
     row does not say where it comes from."""
@@ -153,16 +172,7 @@ def keep(runs, directory):
         raise Failure(f"--keep: the program is of commit {commits[0]}. Commit, build, run again.")
     kept = Path(directory) / "kept"
     for file in sorted(kept.glob("*.csv")):
-        if file.name.endswith("-verdicts.csv"):
-            continue
-        rows = pd.read_csv(file, dtype={"commit": str})  # one may be digits alone
-        measured = provenance.is_measured(rows)
-        problems = provenance.problems(rows) if measured.any() else []
-        if measured.any() and not problems:
-            others = [commit for commit in rows.loc[measured, "commit"].astype(str).unique()
-                      if not runs[0].commit.startswith(commit) and not commit.startswith(runs[0].commit)]
-            problems = [f"rows of commit {others[0]}, not {runs[0].commit}"] if others else []
-        if problems:
+        if problems := problems_of(file, runs[0].commit):
             raise Failure(f"--keep: {file}: {'; '.join(problems)}.")
     reference = tools.ROOT / "results" / "reference"
     newer, older = reference.with_name("reference.new"), reference.with_name("reference.old")
