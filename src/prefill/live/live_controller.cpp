@@ -12,8 +12,8 @@ namespace {
 /// How soon to look again for a place at a decode rank.
 constexpr Duration kAgain = std::chrono::milliseconds{1};
 
-/// 0 guards: as it is.
-Duration in_whole(Duration guard, Duration room) {
+/// With a guard of 0 the room as it is.
+Duration whole_guards(Duration room, Duration guard) {
   return guard > Duration{} ? room - room % guard : room;
 }
 
@@ -44,6 +44,7 @@ LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
   if (options_.backlog)
     queue_.emplace(file, *options_.backlog, [this](Waiting& waiting) { return admit(waiting); });
   begin_stretch();
+  plan_rooms();
 }
 
 bool LiveController::fills_bubbles() const {
@@ -53,7 +54,6 @@ bool LiveController::fills_bubbles() const {
 
 void LiveController::begin_stretch() {
   expected_.begin();
-  plan_rooms();
   entries_.clear();
   entry_of_.clear();
   outbox_.clear();
@@ -69,10 +69,10 @@ void LiveController::begin_stretch() {
 
 void LiveController::plan_rooms() {
   if (!queue_ || !fills_bubbles()) return;
-  rooms_.assign(live_.lanes.size(), {});
+  planned_rooms_.assign(live_.lanes.size(), {});
   for (const LivePipeline& each : live_.pipelines) {
     const std::int32_t rank = each.pipeline.ranks.front();
-    auto& rooms = rooms_[at(rank)];
+    auto& rooms = planned_rooms_[at(rank)];
     for (std::size_t block = 0; block <= expected_.blocks(rank); ++block)
       rooms.push_back(expected_.closes(rank, block, {}) - served_.front().model.guard -
                       std::max(options_.heard_after, expected_.opens(rank, block, {})));
@@ -247,16 +247,18 @@ void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Durati
   }
 }
 
-/// What a bubble has room for from `start` on, in whole guards. As planned, where what was heard
-/// takes no more than half a guard from these, which the guard makes good, and adds less than the
-/// shortest prompt: what is chosen does not hang on what a run differs from its plan by chance.
+/// The room of a bubble from `start` on, in whole guards. The planned one is kept where the
+/// expected one is at most half a guard below it, which the guard makes good, and above it by less
+/// than a guard or than any prompt takes: small differences between run and plan rarely change the
+/// choice.
 Duration LiveController::room_of(std::int32_t rank, std::size_t block, Duration start,
                                  Duration now) {
   const Duration guard = served_.front().model.guard;
-  const Duration planned = rooms_[at(rank)][block], whole = in_whole(guard, planned);
-  const Duration known = expected_.closes(rank, block, now) - guard - start;
-  if (known >= whole - guard / 2 && known < planned + std::max(guard, shortest_)) return whole;
-  return in_whole(guard, known);
+  const Duration planned = planned_rooms_[at(rank)][block];
+  const Duration kept = whole_guards(planned, guard);
+  const Duration expected = expected_.closes(rank, block, now) - guard - start;
+  if (expected >= kept - guard / 2 && expected < planned + std::max(guard, shortest_)) return kept;
+  return whole_guards(expected, guard);
 }
 
 /// What the GPU was given for earlier bubbles, which have closed, and has not computed, as far as

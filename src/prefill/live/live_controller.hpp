@@ -46,7 +46,8 @@ struct LivePlaced {
 ///    (ties: `best_fit` the gap of which it leaves least, then the lowest pipeline). One for which
 ///    this stretch has no room is tried again as the next one begins.
 ///  - A backlog: `best_fit` on one GPU fills each bubble, as it is about to open, with the waiting
-///    prompts that fill it most; else in strict order, each as its start is so near.
+///    prompts that fill it most, in the planned room where what was heard differs little from it;
+///    else in strict order, each as its start is so near.
 /// Keys and values of a prompt count as they will be sent where nothing else holds the interfaces;
 /// a prompt holds a place at its decode rank until its first token, or until it is killed, which
 /// follows from what its GPU goes by: a layer of it ended and training's block was ready. An open
@@ -146,14 +147,14 @@ private:
   std::optional<BacklogQueue> queue_;
   Duration clock_{};  ///< of requests, at the stretch's begin
   std::vector<Entry> entries_;
-  std::map<std::int32_t, std::size_t> entry_of_;  ///< by request
-  std::vector<Waiting> arrived_;                  ///< that no one has looked at
-  std::vector<Waiting> pending_;                  ///< for which the stretch had no room
-  std::vector<int> placed_;                       ///< by pipeline
-  std::vector<std::int64_t> slices_;              ///< by rank: of prompts that were placed
-  std::vector<bool> drained_;                     ///< by pipeline
-  std::vector<std::size_t> filled_;               ///< by rank: bubbles up to this block's
-  std::vector<std::vector<Duration>> rooms_;      ///< by rank and block: of a backlog, as planned
+  std::map<std::int32_t, std::size_t> entry_of_;      ///< by request
+  std::vector<Waiting> arrived_;                      ///< that no one has looked at
+  std::vector<Waiting> pending_;                      ///< for which the stretch had no room
+  std::vector<int> placed_;                           ///< by pipeline
+  std::vector<std::int64_t> slices_;                  ///< by rank: of prompts that were placed
+  std::vector<bool> drained_;                         ///< by pipeline
+  std::vector<std::size_t> filled_;                   ///< by rank: bubbles up to this block's
+  std::vector<std::vector<Duration>> planned_rooms_;  ///< by rank and block, for a backlog
   std::deque<LiveAnswer> outbox_;
   std::size_t answers_ = 0;
   Duration look_{};  ///< when something is to be decided next

@@ -31,15 +31,14 @@ public:
 
   /// With blocks that take `factor` of their time.
   LiveFilled play(double factor = 1) {
-    return play([factor](Duration planned) { return scaled(planned, factor); });
+    return play([factor](const Op& block) { return scaled(block.duration, factor); });
   }
-  /// `takes`: of a block, from what it takes as planned.
-  LiveFilled play(const std::function<Duration(Duration)>& takes) {
+  /// `takes`: of a block, which has the planned duration.
+  LiveFilled play(const std::function<Duration(const Op&)>& takes) {
     live_.begin();
     Plan plan = live_.plan();
     for (const OpId id : live_.live().training)
-      if (Op& op = plan.ops[index(id)]; op.kind == OpKind::compute)
-        op.duration = takes(op.duration);
+      if (Op& op = plan.ops[index(id)]; op.kind == OpKind::compute) op.duration = takes(op);
     results = sim::simulate_results(plan);
     wall = {};
     for (const OpId op : live_.live().training) wall = std::max(wall, results.times[index(op)].end);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -93,17 +94,6 @@ TEST(LiveRank, KnowsWhichBubbleAPromptIsMeantFor) {
   EXPECT_EQ(gpu.decide(1000ms), -1);
   EXPECT_EQ(gpu.decide(1100ms), 0);
   EXPECT_EQ(gpu.declined(), 0);
-}
-
-TEST(LiveAnswer, IsWhatItsWordsSay) {
-  for (const bool withdrawn : {false, true}) {
-    const LiveAnswer answer{.request = 2'000'000'000,
-                            .tokens = 2'000'000'000,
-                            .pipeline = 65'000,
-                            .start = Duration{(std::int64_t{1} << 46) - 1},
-                            .is_withdrawn = withdrawn};
-    EXPECT_EQ(LiveAnswer::of(answer.words()), answer);
-  }
 }
 
 }  // namespace
