@@ -48,12 +48,14 @@ before_queue() {
   )
 }
 
-# can_resume OPTIONS...: does bench_pipeline take --resume beside these (docs/faults.md)?
+# can_resume OPTIONS...: does bench_pipeline, or bench_prefill, take --resume beside these
+# (docs/faults.md)?
 can_resume() {
   local before='' word
   for word in "$@"; do
     case $before:$word in
       *:--adaptive | *:--change | *:--change=* | --trace:off | *:--trace=off) return 1 ;;
+      --controller:live | *:--controller=live | --compute:real | *:--compute=real) return 1 ;;
     esac
     before=$word
   done

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "prefill/bounds.hpp"
@@ -80,6 +81,10 @@ struct TtftParts {
   }
 };
 [[nodiscard]] TtftParts ttft_parts(const Decision& decision);
+
+/// What no answer for the scenario counts: "memory", without a capacity or a model's dimensions,
+/// and "decode", without a model's: keys, values and the first token.
+[[nodiscard]] std::vector<std::string> not_counted(const Scenario& scenario);
 
 /// `iterations`: of a backlog's stretch; nullopt, an open loop: as many as it takes until the last
 /// request has arrived and the last prefill has ended.

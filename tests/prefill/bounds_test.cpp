@@ -1,5 +1,8 @@
 #include "prefill/bounds.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "prefill/instances.hpp"
@@ -58,6 +61,45 @@ TEST(UtilisationBounds, WholePromptsAreTheSubsetSumsOfEachBubble) {
                 static_cast<double>(iteration.busy.count() + filled), 1e-6)
         << "instance " << instance;
   }
+}
+
+// Where a wider guard makes no prompt too long for all bubbles: one that is refused keeps no
+// shorter ones waiting.
+TEST(UtilisationBounds, NeverRiseWithTheGuard) {
+  Random random{11};
+  int fell = 0;
+  for (int instance = 0; instance < 200; ++instance) {
+    const IterationBubbles iteration = find_bubbles(random_rows(random, 3), 3);
+    std::vector<Request> file;
+    for (std::int64_t id = 0; id < 6; ++id) file.push_back({id, 0ns, random.between(1, 9)});
+    const bool is_backlog = instance % 2 == 0;
+    const auto waiting = is_backlog ? std::optional{random.between(1, 6)} : std::nullopt;
+    UtilisationBounds wider;
+    wider.whole_prompts = wider.mix = wider.flow = 1;
+    Duration longest{};
+    for (const Bubble& bubble : iteration.bubbles) longest = std::max(longest, bubble.length());
+    std::ptrdiff_t fitted = 6;
+    for (const Duration guard : {0ns, 1ns, 2ns, 3ns}) {
+      const auto fit = std::ranges::count_if(
+          file, [&](const Request& each) { return each.tokens <= (longest - guard).count(); });
+      if (std::exchange(fitted, fit) != fit) wider = {1, 1, 1, 1};
+      ServedModel model = linear_model(1ns);
+      model.guard = guard;
+      const auto served = served_models(serving_scenario(3, 1, model), 1);
+      const UtilisationBounds bounds = utilisation_bounds(iteration, served, file, waiting, 4);
+      EXPECT_LE(bounds.bubbles, wider.bubbles) << instance << ", " << guard.count();
+      EXPECT_LE(bounds.whole_prompts.value_or(0), *wider.whole_prompts + 1e-12);
+      EXPECT_LE(bounds.mix.value_or(0), *wider.mix + 1e-12) << instance << ", " << guard.count();
+      EXPECT_LE(bounds.flow.value_or(0), *wider.flow + 1e-12);
+      EXPECT_LE(bounds.upper(), wider.upper() + 1e-12);
+      if (guard > 0ns && bounds.upper() < wider.upper() - 1e-12) ++fell;
+      wider.bubbles = bounds.bubbles;
+      if (bounds.whole_prompts) wider.whole_prompts = bounds.whole_prompts;
+      if (bounds.mix) wider.mix = bounds.mix;
+      if (bounds.flow) wider.flow = bounds.flow;
+    }
+  }
+  EXPECT_GT(fell, 100);
 }
 
 TEST(Backlog, StaysBelowItsBoundsInBubblesAndLosesNoRequest) {

@@ -16,6 +16,9 @@ printf '%s\\n' "$@" >"$SBATCH_WORDS"
 [[ $* != *--partition=nowhere* ]] || { echo 'sbatch: error: invalid partition' >&2; exit 1; }
 echo 42
 """
+# What bench_prefill says where one rank runs.
+NEEDS_14 = "echo 'longhaul: scenario bubbletea needs 14 ranks (12 that train, 2 that serve), but 1 are " \
+           "running. Start it.' >&2; exit 2"
 
 
 class SlurmTest(unittest.TestCase):
@@ -117,17 +120,27 @@ class Submit(SlurmTest):
                            **named)
 
     def test_prefill_on_the_ranks_that_the_program_names(self):
-        says = "echo 'longhaul: scenario bubbletea needs 14 ranks (12 that train, 2 that serve), but 1 " \
-               "are running. Start it.' >&2; exit 2"
-        self.assertEqual(self.prefill(says=says)[0], 0)
+        self.assertEqual(self.prefill(says=NEEDS_14)[0], 0)
         self.assertEqual(self.handed(), [
             "--parsable", "--nodes=2", "--ntasks=14", "--ntasks-per-node=7",
             str(ROOT / "slurm" / "prefill.sbatch"),
             str(ROOT / "benchmarks" / "scenarios" / "bubbletea.toml"), "--requests", "r.csv"])
-        code, said, _ = self.prefill("--pairs", "3", says=says, DRY_RUN="1")
+        code, said, _ = self.prefill("--pairs", "3", says=NEEDS_14, DRY_RUN="1")
         self.assertEqual(code, 0)
         self.assertRegex(said, r"-n 14 \S+/bench_prefill \S+bubbletea.toml --requests r.csv --pairs 3 "
-                               r"--out \S+/runs/prefill-JOB")
+                               r"--out \S+/runs/prefill-JOB --resume")
+
+    def test_requeued_prefill_goes_on_where_it_can(self):
+        again = {"DRY_RUN": "1", "SLURM_RESTART_COUNT": "2"}
+        for words, end in (((), "--resume"), (("--controller", "planned"), "--resume"),
+                           (("--controller", "live"), "-start3"), (("--controller=live",), "-start3"),
+                           (("--compute", "real"), "-start3")):
+            with self.subTest(words=words):
+                code, said, _ = self.prefill(*words, says=NEEDS_14, **again)
+                self.assertEqual(code, 0)
+                command = next(line.rstrip() for line in said.splitlines() if "bench_prefill" in line)
+                self.assertTrue(command.endswith(end), command)
+                self.assertEqual("-start3" in command, end == "-start3")
 
     def test_prefill_where_the_program_cannot_be_asked_or_refuses(self):
         self.assertEqual(self.prefill()[0], 0)  # 12 that train, a controller, three datacenters

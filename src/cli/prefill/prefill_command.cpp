@@ -8,6 +8,7 @@
 #include "base/table.hpp"
 #include "base/unit_text.hpp"
 #include "cli/prefill/filled_schedule.hpp"
+#include "prefill/outcome.hpp"
 #include "prefill/prompt/profile_error.hpp"
 #include "report/record.hpp"
 #include "report/record_file.hpp"
@@ -241,6 +242,7 @@ Answer prefill_command(const Options& options) {
   json["policy"] = to_string(input.policy);
   json["load"] = input.load;
   json["cost_model"] = cost_model_json(scenario);
+  json["not_counted"] = prefill::not_counted(scenario);
   json["left_out"] = left_out_of_backlog(scenario, input);
   if (value) json["value"] = valued;
   json["schedules"] = ordered_json::array();

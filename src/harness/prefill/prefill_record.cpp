@@ -345,6 +345,7 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
                    : settings.backlog
                        ? fmt::format("a backlog of {}", settings.backlog->waiting)
                        : fmt::format("an open loop of {} requests", planned.requests.size());
+  record["not_counted"] = prefill::not_counted(planned.scenario);
   record["stretch_iterations"] = settings.stretch;
   const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
   const bool none_done = run.real && run.real->served.prompts == 0 && !run.answers.empty();

@@ -160,7 +160,49 @@ TEST_F(PrefillCommand, SaysWhatABacklogLeavesOut) {
   EXPECT_THAT(found.out, HasSubstr(note));
   more.emplace_back("--json");
   EXPECT_EQ(run(more).json()["left_out"], nlohmann::json({"memory", "decode", "prefix_cache"}));
-  EXPECT_EQ(run({"--requests", requests_, "--json"}).json()["left_out"], nlohmann::json::array());
+  EXPECT_EQ(run(more).json()["not_counted"], nlohmann::json::array());
+  const nlohmann::json open_loop = run({"--requests", requests_, "--json"}).json();
+  EXPECT_EQ(open_loop["left_out"], nlohmann::json::array());
+  EXPECT_EQ(open_loop["not_counted"], nlohmann::json({"memory", "decode"}));
+}
+
+TEST_F(PrefillCommand, GivesTheSameBytesTwice) {
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, {"--backlog", "3"}, {"--set", "run.noise=0.05"}}) {
+    std::vector<std::string> answers, tables;
+    for (const char* const name : {"first.csv", "second.csv"}) {
+      std::vector<std::string> words{"--requests", requests_, "--json", "--placements-out",
+                                     directory_.path(name)};
+      words.insert(words.end(), more.begin(), more.end());
+      const Outcome found = run(words);
+      ASSERT_EQ(found.code, 0) << found.err;
+      nlohmann::json json = found.json();
+      for (auto& schedule : json["schedules"])
+        ASSERT_EQ(schedule.erase("placement_ns"), 1U) << "of this program's time";
+      answers.push_back(json["schedules"].dump());
+      tables.push_back(read_text_file(directory_.path(name)));
+      std::filesystem::remove(directory_.path(name));
+    }
+    EXPECT_EQ(answers[0], answers[1]);
+    EXPECT_EQ(tables[0], tables[1]);
+    EXPECT_THAT(tables[0], HasSubstr("placed"));
+  }
+}
+
+TEST_F(PrefillCommand, RefusesAFileThatIsNoTraceInOneLine) {
+  const std::string bytes("\x7f\0ELF\x01\xff\xfe\0\n\0\x80,\"\r\n", 16);
+  for (const char* const name : {"binary.csv", "binary.jsonl", "empty.csv", "empty.jsonl"}) {
+    const bool is_empty = std::string{name}.starts_with("empty");
+    const std::string file = directory_.write(name, is_empty ? "" : bytes);
+    for (const bool stream : {false, true}) {
+      std::vector<std::string> words{"--requests", file};
+      if (stream) words.emplace_back("--stream");
+      const Outcome found = run(words);
+      EXPECT_EQ(found.code, 2) << name;
+      EXPECT_THAT(found.err, HasSubstr(file)) << name;
+      EXPECT_EQ(std::ranges::count(found.err, '\n'), 1) << name << ": " << found.err;
+    }
+  }
 }
 
 TEST_F(PrefillCommand, ChoosesTheScheduleThatIsWorthMost) {

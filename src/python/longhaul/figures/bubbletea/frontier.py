@@ -34,6 +34,7 @@ IDEAS = {
     "earliest": ("#444444", ("--policy", "earliest")),
     "best fit": ("#2a7ab0", ()),
     "chunks": ("#2aa552", CHUNKS),
+    "batches": ("#b58900", ("--set", "prefill.batch=8")),
     "chunks and batches": ("#c2185b", (*CHUNKS, "--set", "prefill.batch=8")),
     "two stages": ("#8d6e63", STAGES),
     "skewed": ("#e08a2e", SKEWED),
