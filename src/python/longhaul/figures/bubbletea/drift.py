@@ -13,10 +13,10 @@ FIGURE = Figure(
     "bubbletea-drift",
     summary="training's delay with plan, signals and both, under noise and a straggler",
     shows="training's delay by kind of signals, where times differ; `--measure`: on ranks, in "
-          "about 8 minutes ([prefill.md](prefill.md))",
+          "about 24 minutes ([prefill.md](prefill.md))",
     options="[--measure]",
     repeat=Repeat("bubbletea", seconds=60, simulate=("--simulate",), measure=("--measure",),
-                  minutes=8),
+                  minutes=24),
     expected=(
         Expected("calm, both: delay of training (%)", "exact", low=0, high=0, column="delay",
                  where="conditions=calm; signals=both", why="Estimates hold."),
@@ -30,7 +30,7 @@ CONDITIONS = {
 }
 SIGNALS = {"plan": "#2a7ab0", "signals": "#e08a2e", "both": "#c2185b"}
 ITERATIONS = "20"
-# On ranks a run is shorter: its outage comes in the second pair of stretches.
+# On ranks its outage comes in the second pair of stretches.
 OUTAGE_ON_RANKS = ("--set", 'link.outage=["5s", "500ms"]')
 STRETCH = 2  # iterations: signals alone know nothing of the first
 
@@ -38,7 +38,7 @@ STRETCH = 2  # iterations: signals alone know nothing of the first
 def add_arguments(parser):
     asked.add_arguments(parser)
     measuring.add_once(parser, f"runs/{FIGURE.name}")
-    parser.add_argument("--pairs", type=int, default=2, metavar="N",
+    parser.add_argument("--pairs", type=int, default=8, metavar="N",
                         help="measured: of stretches with prefill and without, of each run "
                              "(default: %(default)s)")
     parser.add_argument("--stretch", type=int, default=STRETCH, metavar="N",
@@ -95,7 +95,7 @@ def row_of(run, conditions, signals):
     entry, pairs = record["schedules"][0], record["pairs"]
     ttft = entry["ttft_ns"] or {"p99": float("nan")}
     return provenance.add({
-        "conditions": conditions, "signals": signals,
+        "conditions": conditions, "signals": signals, "source": "measured",
         "delay": 100 * (sum(pairs["on_ns"]) / sum(pairs["off_ns"]) - 1),
         "delay_of_medians": 100 * (pairs["ratio_of_medians"] - 1),
         "blocks_bound": entry["training_delay"]["blocks_bound_by_prefill"],
@@ -104,6 +104,7 @@ def row_of(run, conditions, signals):
         "total": 100 * entry["utilisation"]["total"],
         "ttft_p99_ms": ttft["p99"] / 1e6, "check": record["check"],
         "pairs": len(pairs["on_ns"]), "stretch": record["stretch_iterations"],
+        "n": len(pairs["on_ns"]), "time_scale": record["time_scale"],
     }, provenance.of(record, run))
 
 
