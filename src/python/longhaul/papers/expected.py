@@ -135,7 +135,7 @@ def shown(end):
 
 
 # Kept verdicts of data that is not part of the project: without it claims are not judged.
-JUDGED_WITH_DATA = {"vtrain-fig9"}
+JUDGED_WITH_DATA = {"vtrain-fig9", "stella-adaptation"}
 
 
 def judge_verdicts(figure, directory, reference):
