@@ -1,7 +1,10 @@
 #include "api/longhaul.hpp"
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -217,6 +220,34 @@ TEST(Api, AsksTheToolsCommands) {
                 (void)ask({"simulate", scenario, "--schedule", "1f1c"});
               }),
               ::testing::StartsWith("There is no schedule"));
+}
+
+/// The commands that docs/python.md shows of Python, each with a key of its answer.
+TEST(Api, AsksEachSystem) {
+  const auto shipped = [](const std::string& name) {
+    return testing::in_checkout("benchmarks/" + name);
+  };
+  const std::string probes = ::testing::TempDir() + "longhaul-api-probes.csv";
+  std::ofstream{probes} << "model,version,batch,compression_rate,g\nvit_b_16,v2,64,0,-0.03\n"
+                           "vit_b_16,v2,900,0.5,0.06\nvit_b_16,v2,2000,0.99,0.11\n";
+  const std::vector<std::pair<std::vector<std::string>, const char*>> asked{
+      {{"predict", shipped("rows/published-runs.csv")}, "\"iteration_ns\""},
+      {{"plan", shipped("scenarios/atlas-5dc.toml"), "--set", "parallel.cell=2"},
+       "\"iteration_ns\""},
+      {{"collective", shipped("scenarios/dp-2dc.toml"), "--kind", "all-reduce", "--bytes", "64MiB"},
+       "\"algorithm\""},
+      {{"prefill", shipped("scenarios/bubbletea.toml"), "--schedule", "atlas", "--requests",
+        shipped("requests/prompts.csv"), "--backlog", "64", "--set", "run.iterations=2"},
+       "\"utilisation\""},
+      {{"tune", shipped("scenarios/stella-fig14.toml"), "--probes", probes, "--bandwidth", "1Gbps"},
+       "\"settings\""},
+      {{"advise", shipped("scenarios/dp-2dc.toml"), "--search-moves", "100"}, "\"waterfall\""}};
+  for (const auto& [words, key] : asked) {
+    SCOPED_TRACE(words.front());
+    const Answer answer = ask(words);
+    EXPECT_TRUE(answer.yes);
+    EXPECT_THAT(answer.json, HasSubstr(key));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """A command that is interrupted ends what it started, and runs leave nothing in shared memory."""
 
+import json
 import mmap
 import os
 import shutil
@@ -15,6 +16,7 @@ from longhaul.running import children, tools
 from test_sweep_resume import SCENARIO, is_built, processes, wait_for
 
 SHARED = Path("/dev/shm")
+LONGHAUL = Path(os.environ.get("LONGHAUL_BIN", tools.ROOT / "build/bin")) / "longhaul"
 # A program that takes its time after SIGTERM and then says that it ended well.
 SLOW = """#!/bin/bash
 trap 'sleep 0.6; echo told >>"$1"; exit 5' TERM
@@ -119,6 +121,24 @@ class Sweep(unittest.TestCase):
             self.assertFalse(processes(directory), "mpirun and its ranks ended before it did")
             self.assertEqual(set(), segments() - before)
             self.assertIn("interrupted", sweep.stderr.read())
+
+
+@unittest.skipUnless(LONGHAUL.is_file(), "longhaul is not built")
+class Advise(unittest.TestCase):
+    def test_ctrl_c_gives_the_best_so_far(self):
+        """While it searches orders, which would take minutes."""
+        advise = subprocess.Popen(
+            [LONGHAUL, "advise", tools.ROOT / "benchmarks/scenarios/dp-2dc.toml", "--budget-seconds",
+             "900", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(advise.kill)
+        time.sleep(5)
+        self.assertIsNone(advise.poll())
+        advise.send_signal(signal.SIGINT)
+        said, errors = advise.communicate(timeout=120)
+        self.assertEqual(advise.returncode, 0, errors)
+        advice = json.loads(said)
+        self.assertTrue(advice["stopped"])
+        self.assertGreater(advice["plans"][0]["iteration_ns"], 0)
 
 
 @unittest.skipUnless(SHARED.is_dir() and Path("/proc/self/maps").exists(), "no /dev/shm or /proc")

@@ -162,6 +162,26 @@ class ReportPage(unittest.TestCase):
                 getComputedStyle(document.documentElement).getPropertyValue("--ink").trim()]; })()""")
             self.assertEqual(drawn, wanted, "before the next frame")
 
+    def test_prints_light_whatever_the_theme(self):
+        now = "[document.documentElement.dataset.theme, view.canvas.toDataURL()]"
+
+        def picture():
+            return self.browser.execute_async_script(
+                f"requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]({now})))")
+
+        def after(event):
+            return self.browser.execute_script(f"dispatchEvent(new Event(arguments[0])); return {now}", event)
+
+        light = picture()
+        self.assertEqual(light[0], "light")
+        self.element("theme").click()
+        dark = picture()
+        self.assertEqual(dark[0], "dark")
+        self.assertNotEqual(dark[1], light[1])
+        self.assertEqual(after("beforeprint"), light)
+        after("afterprint")
+        self.assertEqual(picture(), dark)
+
     def test_tables_sort(self):
         def column(index):
             return [row.find_elements(By.TAG_NAME, "td")[index].text

@@ -94,7 +94,8 @@ struct AdviceOptions {
   Duration time = std::chrono::seconds{60};  ///< wall-clock time of the searches together, about
   std::optional<std::int64_t> moves;         ///< instead of it, of each search: repeatable
   int threads = 0;                           ///< 0: all cores
-  std::function<bool()> stopped;             ///< asked between plans: true ends the search
+  /// Asked between plans and while orders and turns are searched: true ends the search.
+  std::function<bool()> stopped;
   std::optional<Duration> longest{};         ///< plans that take longer are none
   bool keeps_all = false;                    ///< also what is no better than others
   std::optional<TrainingMethods> methods{};  ///< nothing: iterations have exact sums

@@ -84,6 +84,7 @@ SearchOptions ScenarioAdviser::options_of_search(Duration time, double share) co
   search.moves = options_.moves;
   search.time = scaled(time, share);
   search.threads = options_.threads;
+  search.stopped = options_.stopped;
   return search;
 }
 

@@ -51,6 +51,8 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   Arrangement arrangement = Arrangement::decoupled;
   std::vector<schedule::Placement> placements;  ///< empty: any
+  /// Asked while it searches, never by two threads at once: true ends it with the best so far.
+  std::function<bool()> stopped;
 };
 
 /// The result of `best`, and how it was found.

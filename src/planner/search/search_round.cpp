@@ -1,6 +1,8 @@
 #include "planner/search/search_round.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 
 #include "planner/search/in_parallel.hpp"
 
@@ -22,6 +24,24 @@ SearchProgress by_time(Clock::duration slice) {
   };
 }
 
+/// What SearchOptions::stopped says, asked by one thread at a time and, in a round, no more once it
+/// said yes.
+class Stop {
+public:
+  explicit Stop(const std::function<bool()>& stopped) : stopped_{stopped} {}
+  [[nodiscard]] bool came() {
+    if (!stopped_ || came_) return came_;
+    const std::scoped_lock lock{mutex_};
+    if (!came_ && stopped_()) came_ = true;
+    return came_;
+  }
+
+private:
+  const std::function<bool()>& stopped_;
+  std::mutex mutex_;
+  std::atomic<bool> came_ = false;
+};
+
 }  // namespace
 
 void run_round(const SearchRound& round, const SearchOptions& options,
@@ -32,9 +52,13 @@ void run_round(const SearchRound& round, const SearchOptions& options,
   const auto round_time = left / (round.rounds - round.round);
   const auto slice = round_time * static_cast<std::int64_t>(threads) / searches;
   const std::int64_t moves = options.moves.value_or(0) / round.rounds / searches;
+  Stop stop{options.stopped};
+  const auto until_stopped = [&](const SearchProgress& progress) {
+    return [&stop, progress](std::int64_t done) { return stop.came() ? 1.0 : progress(done); };
+  };
   in_parallel(round.searches, static_cast<int>(threads), [&](std::size_t i) {
-    if (options.moves) return run(i, by_moves(moves));
-    if (slice > Clock::duration::zero()) run(i, by_time(slice));
+    if (options.moves) return run(i, until_stopped(by_moves(moves)));
+    if (slice > Clock::duration::zero()) run(i, until_stopped(by_time(slice)));
   });
 }
 

@@ -286,6 +286,13 @@ function start() {
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   element("theme").addEventListener("click", () =>
     setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+  let onScreen = "light";
+  addEventListener("beforeprint", () => {  // paper is light
+    onScreen = document.documentElement.dataset.theme;
+    setTheme("light");
+    view.draw();
+  });
+  addEventListener("afterprint", () => setTheme(onScreen));
   element("which").addEventListener("change", showTimeline);
   element("lanes").addEventListener("change", (event) => {
     view.shown = event.target.value;

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,6 +73,24 @@ TEST(KeptFiles, AdviceIsShown) {
   const auto advice = nlohmann::json::parse(file_text(kept("advice.json")));
   EXPECT_THAT(data["advice"]["plans"], SizeIs(advice["plans"].size()));
   EXPECT_THAT(data["sentences"], SizeIs(5));
+}
+
+/// Keys of an answer, those of the first entry of a list as LIST/KEY.
+std::vector<std::string> keys_of(const nlohmann::json& answer) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : answer.items()) {
+    keys.push_back(key);
+    if (!value.is_array() || value.empty() || !value[0].is_object()) continue;
+    for (const auto& [inner, any] : value[0].items()) keys.push_back(key + "/" + inner);
+  }
+  return keys;
+}
+
+TEST(KeptFiles, AnswersHaveEveryKeyThatTheyHad) {
+  const auto advice = nlohmann::json::parse(file_text(kept("advice.json")));
+  const auto now = asked({"advise", kept("scenario.toml"), "--search-moves", "50"}).json();
+  EXPECT_GT(keys_of(advice).size(), 30U);
+  EXPECT_THAT(keys_of(now), ::testing::IsSupersetOf(keys_of(advice)));
 }
 
 /// Each line of commands.txt: a command, and the options that it had, after a colon.

@@ -56,7 +56,7 @@ void expect_sound(const LayoutAdvice& found) {
 
 TEST(LayoutAdvice, IsNeverWorseThanTheSearchOfLayouts) {
   int better = 0, several_sites = 0;
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
     Random random{seed};
     LayoutProblem problem = seed % 3 == 0 ? test::layout_problem(16) : test::two_sites(16);

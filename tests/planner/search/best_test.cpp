@@ -1,5 +1,7 @@
 #include "planner/search/best.hpp"
 
+#include <chrono>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -166,6 +168,23 @@ TEST(Best, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
   }
   options.seed = 2;
   EXPECT_NE(find_best(scenario, options).accepted, one.accepted);
+}
+
+// A minute is allowed: stopped at once it has no move, and what it could choose from.
+TEST(Best, EndsWithTheBestSoFarWhereItIsStopped) {
+  const Scenario scenario = two_datacenters(4, 8, 100);
+  SearchOptions options;
+  options.time = std::chrono::seconds{60};
+  options.stopped = [] { return true; };
+  const SearchResult stopped = find_best(scenario, options);
+  EXPECT_EQ(stopped.moves, 0);
+  EXPECT_EQ(stopped.makespan, find_best(scenario, moves(0)).makespan);
+  int asked = 0;
+  options.stopped = [&] { return ++asked > 200; };
+  const SearchResult later = find_best(scenario, options);
+  EXPECT_GT(later.moves, 0);
+  EXPECT_LE(later.makespan, stopped.makespan);
+  EXPECT_LT(asked, 210) << "once more in each round at most";
 }
 
 TEST(Best, StaysOnThePlacementsThatItMayUse) {
