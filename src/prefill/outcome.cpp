@@ -200,13 +200,16 @@ std::optional<PrefillCost> prefill_cost(const std::vector<Served>& served,
   return cost;
 }
 
+bool limits_memory(const Scenario& scenario) {
+  return std::ranges::any_of(scenario.memory.capacity,
+                             [](const auto& capacity) { return capacity.has_value(); });
+}
+
 std::vector<std::string> not_counted(const Scenario& scenario) {
   std::vector<std::string> found;
-  const bool is_limited = std::ranges::any_of(
-      scenario.memory.capacity, [](const auto& capacity) { return capacity.has_value(); });
-  if (!is_limited || !std::ranges::all_of(scenario.served, [](const ServedModel& each) {
-        return each.dimensions.has_value();
-      }))
+  if (!limits_memory(scenario) ||
+      !std::ranges::all_of(scenario.served,
+                           [](const ServedModel& each) { return each.dimensions.has_value(); }))
     found.emplace_back("memory");
   if (!std::ranges::all_of(scenario.served,
                            [](const ServedModel& each) { return each.decode.has_value(); }))

@@ -82,6 +82,9 @@ struct TtftParts {
 };
 [[nodiscard]] TtftParts ttft_parts(const Decision& decision);
 
+/// Has a device a capacity?
+[[nodiscard]] bool limits_memory(const Scenario& scenario);
+
 /// What no answer for the scenario counts: "memory", without a capacity or a model's dimensions,
 /// and "decode", without a model's: keys, values and the first token.
 [[nodiscard]] std::vector<std::string> not_counted(const Scenario& scenario);

@@ -68,9 +68,8 @@ std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const Pre
   std::vector<std::string> left_out;
   if (!input.backlog) return left_out;
   const auto some = [&](const auto& has) { return std::ranges::any_of(scenario.served, has); };
-  const bool is_limited = std::ranges::any_of(
-      scenario.memory.capacity, [](const auto& capacity) { return capacity.has_value(); });
-  if (is_limited && some([](const ServedModel& each) { return each.dimensions.has_value(); }))
+  if (prefill::limits_memory(scenario) &&
+      some([](const ServedModel& each) { return each.dimensions.has_value(); }))
     left_out.emplace_back("memory");
   if (some([](const ServedModel& each) { return each.decode.has_value(); }))
     left_out.emplace_back("decode");

@@ -75,8 +75,9 @@ def take_up(runs, reference):
     for run in runs:
         for item, kind, options in run.left(evidence.KINDS):
             part = parts.get((item.name, kind), {})
-            if (part.get("commit"), part.get("command")) != (
-                    run.commit, evidence.plain_command(item, options)):
+            wanted = (run.commit, evidence.plain_command(item, options))
+            if (part.get("commit"), part.get("command")) != wanted or not all(
+                    (reference / kept).is_file() for kept in part["files"]):
                 continue
             run.figures(kind).mkdir(parents=True, exist_ok=True)
             for kept, name in part["files"].items():
