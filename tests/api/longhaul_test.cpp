@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "support/shipped.hpp"
+#include "trace/scratch_directory.hpp"
 
 namespace longhaul::api {
 namespace {
@@ -227,7 +228,8 @@ TEST(Api, AsksEachSystem) {
   const auto shipped = [](const std::string& name) {
     return testing::in_checkout("benchmarks/" + name);
   };
-  const std::string probes = ::testing::TempDir() + "longhaul-api-probes.csv";
+  const testing::ScratchDirectory scratch;
+  const std::string probes = (scratch.path() / "probes.csv").string();
   std::ofstream{probes} << "model,version,batch,compression_rate,g\nvit_b_16,v2,64,0,-0.03\n"
                            "vit_b_16,v2,900,0.5,0.06\nvit_b_16,v2,2000,0.99,0.11\n";
   const std::vector<std::pair<std::vector<std::string>, const char*>> asked{

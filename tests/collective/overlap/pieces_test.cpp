@@ -10,6 +10,7 @@
 #include "collective/partition/partition.hpp"
 #include "collective/partition/workload_chain.hpp"
 #include "support/overlaps.hpp"
+#include "trace/scratch_directory.hpp"
 
 namespace longhaul::collective {
 namespace {
@@ -43,8 +44,8 @@ TEST(Pieces, OfAnOperationWaitForTheirsAndAddUp) {
 
 /// Two layers whose times are those of a profile, sharded over two ranks.
 Scenario of_profile(const std::string& more_rows) {
-  const std::filesystem::path table =
-      std::filesystem::path{::testing::TempDir()} / "pieces_profile.csv";
+  const testing::ScratchDirectory scratch;
+  const std::filesystem::path table = scratch.path() / "profile.csv";
   std::ofstream{table}
       << std::ifstream{testing::in_checkout("benchmarks/profiles/tiny-f32.csv")}.rdbuf()
       << "embedding,update,adamw,count=2048,f32,1,2000\n"

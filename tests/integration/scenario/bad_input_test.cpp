@@ -1,4 +1,3 @@
-#include <cstdio>
 #include <fstream>
 
 #include <gmock/gmock.h>
@@ -6,6 +5,7 @@
 
 #include "base/random.hpp"
 #include "scenario/complaint.hpp"
+#include "trace/scratch_directory.hpp"
 
 namespace longhaul {
 namespace {
@@ -242,7 +242,8 @@ TEST(BadInput, FilesThatAreNoScenario) {
     }
     return "accepted";
   };
-  const std::string folder = ::testing::TempDir();
+  const testing::ScratchDirectory scratch;
+  const std::string folder = scratch.path().string() + "/";
   EXPECT_THAT(said(folder + "not_there.toml"), HasSubstr("No such file"));
   EXPECT_THAT(said(folder), HasSubstr("is a directory"));
   const std::string garbage = folder + "longhaul_garbage.toml";
@@ -251,7 +252,6 @@ TEST(BadInput, FilesThatAreNoScenario) {
   for (char& c : bytes) c = static_cast<char>(random.between(0, 255));
   std::ofstream{garbage, std::ios::binary} << bytes;
   EXPECT_THAT(said(garbage), StartsWith(garbage + ":1:1: the text is larger than 16777216 bytes"));
-  std::remove(garbage.c_str());
 }
 
 }  // namespace

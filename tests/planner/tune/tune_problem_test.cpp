@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "scenario/reader/load.hpp"
+#include "trace/scratch_directory.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -34,11 +35,8 @@ protected:
                          << model << ",v2,2048,0.1,0.1\n";
     return {"train.adapt.probes=" + path_.string(), fmt::format("train.adapt.scale={}", scale)};
   }
-  void TearDown() override { std::filesystem::remove(path_); }
-
-  std::filesystem::path path_ =
-      std::filesystem::path{::testing::TempDir()} /
-      fmt::format("probes-{}.csv", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  testing::ScratchDirectory scratch_;
+  std::filesystem::path path_ = scratch_.path() / "probes.csv";
 };
 
 TEST(TuneProblem, IsOfTheGpusOfReplicas) {

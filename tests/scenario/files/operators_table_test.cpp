@@ -2,11 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "scenario/complaint.hpp"
+#include "trace/scratch_directory.hpp"
 
 namespace longhaul::scenario {
 namespace {
@@ -143,14 +146,13 @@ TEST(OperatorsTable, IsTheCostOfBlocksUnlessTheseAreGiven) {
 }
 
 TEST(OperatorsTable, ScenariosHoldTheTablesThatTheyName) {
-  const std::filesystem::path folder =
-      std::filesystem::path{::testing::TempDir()} / "longhaul-operators-table";
-  std::filesystem::create_directories(folder);
+  std::optional<testing::ScratchDirectory> scratch{std::in_place};
+  const std::filesystem::path folder = scratch->path();
   std::ofstream{folder / "ops.csv"} << "# measured by no one\n" + table();
   std::string text = scenario_with("");
   text.erase(text.find("[profiles]"));
   const Scenario read = parse_scenario(text, (folder / "s.toml").string());
-  std::filesystem::remove_all(folder);
+  scratch.reset();
   const Scenario again = parse_scenario(read.text, "elsewhere.toml");
   EXPECT_EQ(again.costs.forward, read.costs.forward);
   EXPECT_EQ(again.operators.all->size(), read.operators.all->size());
