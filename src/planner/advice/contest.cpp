@@ -32,8 +32,8 @@ Duration Contest::time_left() const {
   return std::max(Duration::zero(), options_.time - (now() - begin_));
 }
 
-void Contest::tell() {
-  ++steps_;
+void Contest::tell(int steps) {
+  steps_ += steps;
   const int all = static_cast<int>(entries_.size() + further_.size());
   if (const AdvisedPlan* const best = pool_.best(); best && options_.after_step)
     options_.after_step(std::min(steps_, all), all, *best);
@@ -45,8 +45,9 @@ void Contest::try_schedules() {
     ScenarioAdviser adviser = adviser_of(schedules_tried_);
     for (const std::string& each : entries_[schedules_tried_].first_schedules)
       adviser.try_schedule(each);
+    tell(0);
     adviser.try_candidates(scaled(options_.time, kShareOfSchedules / most_entries_));
-    tell();
+    tell(1);
   }
 }
 
@@ -78,7 +79,7 @@ void Contest::search_further(const WithTurns& with_turns) {
     adviser.try_overlaps(time);
     adviser.try_methods(time, Searched::yes);
     if (!has_cells) try_turns(with_turns(number), time);
-    tell();
+    tell(1);
   }
 }
 

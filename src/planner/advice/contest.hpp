@@ -55,7 +55,8 @@ private:
   [[nodiscard]] Score best_of(std::size_t number) const {
     return pool_.best_of(static_cast<int>(number));
   }
-  void tell();
+  /// The best so far, when so many more steps are done.
+  void tell(int steps);
 
   const AdviceOptions& options_;
   IdeaPool& pool_;

@@ -96,7 +96,7 @@ void ScenarioAdviser::try_schedule(const std::string& name) {
 
 void ScenarioAdviser::try_candidates(Duration time) {
   const TimePoint begin = now();
-  const auto enough = [&] { return !options_.moves && (must_stop() || now() - begin > time); };
+  const auto enough = [&] { return must_stop() || (!options_.moves && now() - begin > time); };
   Candidates candidates = find_candidates(scenario_, Arrangement::decoupled, {}, enough);
   for (Candidate& each : candidates.fitting) {
     const schedule::Generator* const from = schedule::find_generator(each.schedule.name);
@@ -123,12 +123,16 @@ std::optional<Refusal> ScenarioAdviser::search_orders(Duration time) {
 void ScenarioAdviser::try_turns(Duration time) {
   if (scenario_.parallel.cell < 2)
     return pool_.refuse(Idea::turns, "no pipelines share a way over the WAN (parallel.cell is 1)");
+  const TimePoint begin = now();
+  const auto enough = [&] {
+    return must_stop() || (!options_.moves && now() - begin > scaled(time, kShareOfTurns / 2));
+  };
   if (const Result<ScheduleResult> atlas = try_make(parse_schedule("atlas"), scenario_))
     add_schedule(atlas->schedule, only(Idea::turns));
   for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
     for (const Schedule& each :
          pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfSharing)) {
-      if (must_stop()) return;
+      if (enough()) break;
       const Result<Schedule> shared = try_share_wan(each, scenario_);
       if (shared) add_schedule(*shared, of | only(Idea::turns));
     }

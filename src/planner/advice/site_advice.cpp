@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "base/clock.hpp"
@@ -20,6 +21,8 @@ constexpr std::size_t kByPlanner = 4, kByHope = 2;
 constexpr double kMostEntries = 4 + 2 * kByPlanner + kByHope;
 /// Of the time, that of the site planner's searches.
 constexpr double kShareOfPlanner = 0.2;
+/// Searches of the site planner, at most: algorithm 1, by one or two objectives, without sums.
+constexpr int kSearches = 4;
 constexpr int kMostSearched = 12;  ///< datacenters, by search_sites()
 
 class SiteAdviser {
@@ -42,7 +45,7 @@ public:
     if (options_.has_one_batch) set_batch();
     take_rule_of_thumb();
     contest_.try_schedules();
-    take_planned();
+    if (pool_.best() == nullptr || !contest_.must_stop()) take_planned();
     contest_.try_schedules();
     if (contest_.size() == 0) return refused("no plan can be made: {}", why_none_);
     contest_.search_further([this](std::size_t number) { return with_turns(number); });
@@ -114,7 +117,7 @@ private:
     Algorithm1Options how;
     how.schedule = schedules_.front();
     how.others.assign(schedules_.begin() + 1, schedules_.end());
-    CellTimes cells{inventory_, CellModel::relays, options_.searches.threads};
+    CellTimes cells{inventory_, CellModel::relays, options_.searches.threads, until_enough()};
     return try_algorithm1(inventory_, how, cells);
   }
 
@@ -130,6 +133,15 @@ private:
         take(best->layout, only(Idea::sites), best->schedule, false);
   }
 
+  /// Was it asked to end, or has a search that begins now had its share of the time? Can be asked
+  /// from many threads.
+  [[nodiscard]] std::function<bool()> until_enough() const {
+    return [&how = options_.searches, begin = now()] {
+      if (how.stopped && how.stopped()) return true;
+      return !how.moves && now() - begin > scaled(how.time, kShareOfPlanner / kSearches);
+    };
+  }
+
   /// Empty for more datacenters than it takes.
   [[nodiscard]] SiteSearch searched(const GpuInventory& inventory, SiteObjective objective,
                                     std::size_t keep) {
@@ -138,13 +150,8 @@ private:
     how.schedules = schedules_;
     how.objective = objective;
     how.keep = keep;
-    const TimePoint begin = now();
-    how.stopped = [&] {
-      if (contest_.must_stop()) return true;
-      return !options_.searches.moves &&
-             now() - begin > scaled(options_.searches.time, kShareOfPlanner / 3);
-    };
-    CellTimes cells{inventory, CellModel::relays, options_.searches.threads};
+    how.stopped = until_enough();
+    CellTimes cells{inventory, CellModel::relays, options_.searches.threads, how.stopped};
     SiteSearch found = search_sites(inventory, how, cells);
     candidates_ += found.evaluated;
     if (&inventory == &inventory_) gap_ = std::max(gap_, found.gap);

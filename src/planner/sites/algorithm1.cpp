@@ -59,23 +59,23 @@ Result<SitePlans> with_cells_of(int pipelines, const GpuInventory& inventory,
                                 const Algorithm1Options& options, CellTimes& cells) {
   if (auto why = why_no_cell(inventory, pipelines)) return *std::move(why);
   SitePlans result = layouts(pipelines, inventory, order, options);
+  // Every D under the first schedule comes first: where the search is ended, each has a plan.
   std::vector<CellQuery> queries;
   std::vector<std::size_t> of_query;
-  for (std::size_t i = 0; i < result.plans.size(); ++i) {
-    if (!result.plans[i].feasible()) continue;
-    for (const ScheduleRequest& schedule : schedules_of(options)) {
+  for (const ScheduleRequest& schedule : schedules_of(options))
+    for (std::size_t i = 0; i < result.plans.size(); ++i) {
+      if (!result.plans[i].feasible()) continue;
       of_query.push_back(i);
       queries.push_back({schedule, result.plans[i].layout});
     }
-  }
   if (queries.empty()) return Refusal{result.plans.front().infeasible};
   const Result<std::vector<CellTime>> times = cells.try_times(queries);
   if (!times) return times.refusal();
+  const std::size_t of_first = queries.size() / (1 + options.others.size());
   for (std::size_t i = 0; i < queries.size(); ++i) {
     SitePlan plan = make_plan(inventory, queries[i], (*times)[i]);
-    const bool first = i == 0 || of_query[i - 1] != of_query[i];
     SitePlan& best = result.plans[of_query[i]];
-    if (first || is_better(plan, best)) best = std::move(plan);
+    if (i < of_first || is_better(plan, best)) best = std::move(plan);
   }
   mark_pareto(result.plans);
   return result;

@@ -64,22 +64,35 @@ Result<Plan> plan_of(const ScheduleRequest& request, const Scenario& scenario, C
 }  // namespace
 
 Result<std::vector<CellTime>> CellTimes::try_times(std::span<const CellQuery> queries) {
-  std::vector<std::map<Key, CellTime>::iterator> at;
-  std::vector<std::pair<const CellQuery*, CellTime*>> missing;
+  using Known = std::map<Key, CellTime>::iterator;
+  struct Missing {
+    const CellQuery* query;
+    Known known;
+    bool is_left = false;  ///< not simulated
+  };
+  std::vector<Known> at;
+  std::vector<Missing> missing;
   for (const CellQuery& query : queries) {
     if (std::ranges::find(schedules_, query.schedule.name) == schedules_.end())
       schedules_.push_back(query.schedule.name);
     const auto [found, is_new] = known_.try_emplace(key_of(query));
-    if (is_new) missing.emplace_back(&query, &found->second);
+    if (is_new) missing.push_back({&query, found});
     at.push_back(found);
   }
-  in_parallel(missing.size(), threads_,
-              [&](std::size_t i) { *missing[i].second = simulate_cell(*missing[i].first); });
+  in_parallel(missing.size(), threads_, [&](std::size_t i) {
+    Missing& each = missing[i];
+    each.is_left = stopped_ && stopped_();
+    each.known->second =
+        each.is_left ? CellTime{.failure = "the search was ended before it", .missing_link = {}}
+                     : simulate_cell(*each.query);
+  });
   std::vector<CellTime> times;
   for (const auto& found : at) {
     if (found->second.missing_link) return *found->second.missing_link;
     times.push_back(found->second);
   }
+  for (const Missing& each : missing)
+    if (each.is_left) known_.erase(each.known);
   return times;
 }
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/listed_enum.hpp"
@@ -40,10 +42,11 @@ LONGHAUL_LISTED_ENUM(CellModel, LONGHAUL_CELL_MODELS);
 /// these are. A cell inside one datacenter, or whose pipelines share nothing, is one pipeline.
 class CellTimes {
 public:
-  /// `inventory` must outlive it. `threads`: 0 for all cores.
+  /// `inventory` must outlive it. `threads`: 0 for all cores. `stopped`: asked before each cell,
+  /// from many threads; true: it is not simulated, and its time is a failure. Empty: never.
   explicit CellTimes(const GpuInventory& inventory, CellModel model = CellModel::relays,
-                     int threads = 0)
-      : inventory_{inventory}, model_{model}, threads_{threads} {}
+                     int threads = 0, std::function<bool()> stopped = {})
+      : inventory_{inventory}, model_{model}, threads_{threads}, stopped_{std::move(stopped)} {}
 
   /// Times in the order of the queries; unknown ones are simulated, on all threads. Refused where
   /// neighbours in a placement have no link.
@@ -75,6 +78,7 @@ private:
   const GpuInventory& inventory_;
   CellModel model_;
   int threads_;
+  std::function<bool()> stopped_;
   std::vector<std::string> schedules_;  ///< what the keys call by number
   std::map<Key, CellTime> known_;
 };

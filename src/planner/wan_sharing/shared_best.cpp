@@ -17,6 +17,8 @@ namespace {
 
 /// Parts of the time, or of the moves, for each of the two searches over rows alone.
 constexpr int kPartsForRows = 4;
+/// Of the time, when the schedules that are generated have had theirs.
+constexpr double kShareOfGenerated = 0.7;
 
 SearchOptions part_of(const SearchOptions& options) {
   SearchOptions part = options;
@@ -51,15 +53,25 @@ Schedule parted(Schedule schedule) {
 /// Collects what there is to choose from, each simulated with its relays.
 class SharedCandidates {
 public:
-  SharedCandidates(const Scenario& scenario, const SearchOptions& options)
-      : scenario_{scenario}, options_{options} {}
+  /// The time of `options` counts from `begin`.
+  SharedCandidates(const Scenario& scenario, const SearchOptions& options,
+                   std::chrono::steady_clock::time_point begin)
+      : scenario_{scenario}, options_{options}, begin_{begin} {}
 
+  /// Those that there is time for.
   void add_generated() {
     const Scenario pooled = schedule::pooled_links(scenario_);
     for (const schedule::Generator& generator : schedule::generators()) {
       const auto& wanted = options_.placements;
       if (!wanted.empty() && std::ranges::find(wanted, generator.placement) == wanted.end())
         continue;
+      if (is_enough()) {
+        candidates_.rejected.push_back(
+            {.schedule = std::string{generator.name},
+             .reason = "the time was over before it. Give the search more.",
+             .unseen = true});
+        continue;
+      }
       if (auto why = add(generator, pooled)) reject(std::string{generator.name}, *why);
     }
   }
@@ -85,6 +97,11 @@ public:
   }
 
 private:
+  [[nodiscard]] bool is_enough() const {
+    if (options_.stopped && options_.stopped()) return true;
+    return !options_.moves &&
+           std::chrono::steady_clock::now() - begin_ > scaled(options_.time, kShareOfGenerated);
+  }
   std::optional<Refusal> add(const schedule::Generator& generator, const Scenario& pooled) {
     const Result<Schedule> schedule = schedule::try_generate(generator, scenario_);
     if (!schedule) return schedule.refusal();
@@ -117,6 +134,7 @@ private:
 
   const Scenario& scenario_;
   const SearchOptions& options_;
+  std::chrono::steady_clock::time_point begin_;
   Candidates candidates_;
 };
 
@@ -161,7 +179,7 @@ Result<SearchResult> find_shared_best(const Scenario& scenario, const SearchOpti
   const Result<SearchResult> pooled =
       try_find_best(schedule::pooled_links(scenario), part_of(options));
   if (!pooled) return pooled.refusal();
-  SharedCandidates candidates{scenario, options};
+  SharedCandidates candidates{scenario, options, begin};
   candidates.add_generated();
   candidates.add_found(*own, "best");
   candidates.add_found(*pooled, "best of pooled links");

@@ -159,6 +159,30 @@ TEST(Algorithm1, WholeRunOnTheSimulatorAgrees) {
   }
 }
 
+// Ended after three cells: each D under atlas first, and nothing is kept of what was left.
+TEST(Algorithm1, HasAPlanOfEachDWhereItIsEnded) {
+  const Scenario scenario = test::sites_scenario(4, 4, {6, 6, 6}, 10ms, Bandwidth{5e9}, 1);
+  const GpuInventory inventory{scenario};
+  Algorithm1Options options = with("1f1b");
+  options.others = parse_schedules("zbv,cross-wave");
+  CellTimes all{inventory, CellModel::relays, 1};
+  const SitePlans whole = algorithm1(inventory, options, all);
+  int asked = 0;
+  CellTimes cells{inventory, CellModel::relays, 1, [&] { return ++asked > 3; }};
+  const SitePlans ended = algorithm1(inventory, options, cells);
+  EXPECT_EQ(all.simulated(), asked);
+  EXPECT_EQ(cells.simulated(), 3);
+  CellTimes first{inventory, CellModel::relays, 1};
+  const SitePlans alone = algorithm1(inventory, with("1f1b"), first);
+  ASSERT_EQ(first.simulated(), 3) << "one kind of cell for each D";
+  ASSERT_EQ(ended.plans.size(), alone.plans.size());
+  for (std::size_t i = 0; i < ended.plans.size(); ++i) {
+    EXPECT_EQ(ended.plans[i].schedule, "1f1b");
+    EXPECT_EQ(ended.plans[i].times.iteration(), alone.plans[i].times.iteration());
+    EXPECT_LE(whole.plans[i].times.iteration(), ended.plans[i].times.iteration());
+  }
+}
+
 TEST(Algorithm1, SaysWhyANumberOfCellsIsNotHeld) {
   const Scenario scenario = test::sites_scenario(3, 2, {5, 5}, 1ms, Bandwidth{5e9}, 1);
   const GpuInventory inventory{scenario};

@@ -9,6 +9,7 @@
 #include "planner/wan_sharing/turn_portfolio.hpp"
 #include "schedule/generators/cell/in_cells.hpp"
 #include "schedule/generators/generate.hpp"
+#include "schedule/generators/registry.hpp"
 #include "schedule/validity/validity.hpp"
 
 namespace longhaul::planner {
@@ -48,6 +49,18 @@ TEST(SharedBest, IsValidAndNoWorseThanWhatItChoseFrom) {
     for (const Candidate& candidate : found.candidates.fitting)
       EXPECT_LE(found.makespan, candidate.makespan) << i << ' ' << candidate.schedule.name;
   }
+}
+
+// What there is no time for is named; the orders that searches found are looked at all the same.
+TEST(SharedBest, LeavesOutWhatItHasNoTimeFor) {
+  const Scenario scenario = test::figure_6();
+  SearchOptions options = turn_moves(1'000'000'000);
+  options.stopped = [] { return true; };
+  const SearchResult found = find_shared_best(scenario, options).or_throw();
+  const auto unseen = std::ranges::count_if(found.candidates.rejected, &RejectedCandidate::unseen);
+  EXPECT_EQ(unseen, std::ssize(schedule::generators()));
+  EXPECT_FALSE(schedule::first_violation(found.schedule, scenario));
+  EXPECT_EQ(found.makespan, makespan_of(found.schedule, scenario));
 }
 
 TEST(SharedBest, RepeatsItselfWithOneSeed) {
