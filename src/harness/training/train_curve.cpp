@@ -10,6 +10,7 @@
 #include "harness/ranks/main.hpp"
 #include "harness/training/held_out.hpp"
 #include "harness/training/train_replay.hpp"
+#include "planner/tune/stream_period.hpp"
 #include "report/stream_report.hpp"
 #include "training/model_layout.hpp"
 
@@ -20,25 +21,27 @@ namespace {
 constexpr std::size_t kMostAccounted = 10'000'000;
 constexpr Duration kJudgingPatience = std::chrono::hours{2};
 
-bool rank_trains(const TrainRank::Stretch& stretch) { return stretch.began != kNever; }
-
-/// When all ranks had the update of each iteration, since the first block; on rank 0. Stretches
-/// follow each other without a gap.
-void add_elapsed(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, Duration offset,
-                 TrainCurve& curve) {
+/// When the first block of each iteration began on any rank, and when all ranks had its update,
+/// since the first block; on rank 0. Stretches follow each other without a gap.
+void add_times(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, Duration offset,
+               TrainCurve& curve) {
   std::vector<std::int64_t> mine;
-  if (rank_trains(stretch)) mine.push_back((stretch.began + offset).count());
-  for (const TimePoint end : stretch.ends) mine.push_back((end + offset).count());
+  for (const auto* const stamps : {&stretch.starts, &stretch.ends})
+    for (const TimePoint at : *stamps) mine.push_back((at + offset).count());
   auto all = gather_vectors<std::int64_t>(ranks.world(), mine);
-  std::erase_if(all, [](const auto& one) { return one.empty(); });
+  std::erase_if(all, [](const auto& one) { return one.empty(); });  // the controller's
   if (all.empty()) return;
+  const std::size_t iterations = all.front().size() / 2;
+  std::vector<std::int64_t> starts = all.front(), ends = all.front();
+  for (const auto& one : all)
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      starts[i] = std::min(starts[i], one[i]);
+      ends[i] = std::max(ends[i], one[i]);
+    }
   const Duration before = curve.elapsed.empty() ? Duration::zero() : curve.elapsed.back();
-  std::int64_t began = all.front().front();
-  for (const auto& one : all) began = std::min(began, one.front());
-  for (std::size_t i = 1; i < all.front().size(); ++i) {
-    std::int64_t last = 0;
-    for (const auto& one : all) last = std::max(last, one[i]);
-    curve.elapsed.push_back(before + Duration{last - began});
+  for (std::size_t i = 0; i < iterations; ++i) {
+    curve.starts.push_back(before + Duration{starts[i] - starts.front()});
+    curve.elapsed.push_back(before + Duration{ends[iterations + i] - starts.front()});
   }
 }
 
@@ -113,10 +116,10 @@ void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCu
     curve.checks.*field += sum(stretch.checks.*field);
 }
 
-/// Ages of the weights that were used, on rank 0, by the number of the part in the model.
+/// How old the weights were that were used, on rank 0: by the number of the part in the model.
+/// Iterations floor(N/2) to N - 3 count for the share that is fresh, as predictions have it.
 void add_versions(const engine::Ranks& ranks, const TrainRank& rank,
-                  const TrainRank::Stretch& stretch, TrainCurve& curve) {
-  if (rank.scenario().train.staleness == 0) return;
+                  const TrainRank::Stretch& stretch, int iterations, TrainCurve& curve) {
   std::vector<std::int32_t> mine, numbers;
   for (const auto& iteration : stretch.ages)
     mine.insert(mine.end(), iteration.begin(), iteration.end());
@@ -127,7 +130,7 @@ void add_versions(const engine::Ranks& ranks, const TrainRank& rank,
   const auto number_of = gather_vectors<std::int32_t>(ranks.world(), numbers);
   if (all.empty()) return;
   for (std::size_t i = 0; i < stretch.ages.size(); ++i) {  // rank 0 trains
-    auto& of_replicas = curve.versions.emplace_back();
+    std::vector<std::vector<int>> of_replicas;
     for (const ReplicaId replica : rank.plan().replica_ids()) {
       std::map<std::int32_t, int> parts;
       for (const Rank each : ranks_of_replica(rank.plan(), replica)) {
@@ -138,20 +141,14 @@ void add_versions(const engine::Ranks& ranks, const TrainRank& rank,
       std::vector<int>& in_order = of_replicas.emplace_back();
       for (const auto& [part, age] : parts) in_order.push_back(age);
     }
+    const int iteration = stretch.first + static_cast<int>(i);
+    if (iteration >= iterations / 2 && iteration <= iterations - 3)
+      for (const std::vector<int>& parts : of_replicas) {
+        curve.parts_met += std::ssize(parts);
+        curve.parts_fresh += std::ranges::count_if(parts, [](int age) { return age <= 1; });
+      }
+    if (rank.scenario().train.staleness > 0) curve.versions.push_back(std::move(of_replicas));
   }
-}
-
-/// Over iterations floor(N/2) to N-3, as predictions have it.
-std::optional<double> fresh_share_of(const TrainCurve& curve) {
-  const auto iterations = static_cast<int>(curve.versions.size());
-  std::int64_t seen = 0, fresh = 0;
-  for (int i = iterations / 2; i <= iterations - 3; ++i)
-    for (const std::vector<int>& parts : curve.versions[to_size(i)]) {
-      seen += std::ssize(parts);
-      fresh += std::ranges::count(parts, 1);
-    }
-  if (seen == 0) return std::nullopt;
-  return static_cast<double>(fresh) / static_cast<double>(seen);
 }
 
 std::vector<Duration> longer_at_first(const TrainRank& rank, const TrainRequest& request,
@@ -258,10 +255,10 @@ private:
 
   void take_stretch(int first, int past) {
     const TrainRank::Stretch stretch = rank_.take_stretch();
-    add_elapsed(ranks_, stretch, request_.clock.offset, curve_);
+    add_times(ranks_, stretch, request_.clock.offset, curve_);
     add_losses(ranks_, stretch, curve_);
     add_counts(ranks_, stretch, curve_);
-    add_versions(ranks_, rank_, stretch, curve_);
+    add_versions(ranks_, rank_, stretch, request_.iterations, curve_);
     const int every = settings_.point_every;
     const auto judged = [&](int i) { return (i + 1) % every == 0 || i + 1 == request_.iterations; };
     const TargetKind kind = settings_.target ? settings_.target->kind : TargetKind::loss;
@@ -281,7 +278,6 @@ private:
     if (rank_.control() != nullptr)
       curve_.adaptation = rank_.control()->report_of(request_.iterations);
     curve_.lost_relative = lost_share(ranks_, rank_, whole_);
-    curve_.fresh_share = fresh_share_of(curve_);
     const bool computes = settings_.compute == TrainCompute::real;
     if (computes) curve_.replicas_equal = replicas_are_equal(rank_, whole_);
     if (computes && settings_.replay)
@@ -313,11 +309,13 @@ private:
 
 }  // namespace
 
+std::optional<double> TrainCurve::fresh_share() const {
+  if (parts_met == 0) return std::nullopt;
+  return static_cast<double>(parts_fresh) / static_cast<double>(parts_met);
+}
+
 Duration TrainCurve::mean_period() const {
-  const auto iterations = static_cast<int>(elapsed.size());
-  if (iterations < 2) return {};
-  const int half = std::max(0, iterations / 2 - 1);
-  return (elapsed.back() - elapsed[to_size(half)]) / (iterations - 1 - half);
+  return planner::period_of(starts).value_or(Duration::zero());
 }
 
 TrainCurve run_curve(engine::Ranks& ranks, const TrainRequest& request,
@@ -345,6 +343,9 @@ TrainCurve compose_curve(engine::Ranks& ranks, const TrainRequest& request,
   curve.is_composed = true;
   curve.period = measured.period;
   curve.predicted_period = measured.predicted_period;
+  curve.predicted_fresh_share = measured.predicted_fresh_share;
+  curve.parts_met = measured.parts_met;
+  curve.parts_fresh = measured.parts_fresh;
   curve.ops = measured.ops;
   curve.overran = measured.overran;
   for (TrainPoint& point : curve.points)

@@ -36,16 +36,21 @@ struct TrainCurve {
   double learning_rate = 0;
   /// Of each iteration, or of all local steps between two exchanges: mean of a token.
   std::vector<double> losses;
-  std::vector<Duration> elapsed;  ///< of each: when all ranks had its update, since the first block
+  /// Of each, since the first block: when the first one of it began, and when all ranks had its
+  /// update.
+  std::vector<Duration> starts, elapsed;
   std::vector<TrainPoint> points;
   std::optional<int> iterations_to_target;
   std::optional<Duration> time_to_target;
-  Duration period{};  ///< mean time between two updates, or exchanges, second half
+  Duration period{};  ///< see planner::period_of(), as predicted
   std::optional<Duration> predicted_period;
   /// How much longer the first iterations of a rival take, which send more (early_bits()):
   /// simulated, and added to the times of `points`, for emulated links have sizes of the long run.
   std::vector<Duration> longer_at_first;
-  std::optional<double> fresh_share, predicted_fresh_share;
+  /// Parts that F met in iterations floor(N/2) to N - 3 of all N, over replicas, and those of them
+  /// that were fresh.
+  std::int64_t parts_met = 0, parts_fresh = 0;
+  std::optional<double> predicted_fresh_share;
   bool diverged = false;                              ///< of a trial: a gradient was not finite
   std::int64_t payload_bytes = 0, encoded_bytes = 0;  ///< encoded: without envelopes
   std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
@@ -61,10 +66,12 @@ struct TrainCurve {
   engine::Checks checks;
   std::optional<report::AdaptationReport> adaptation;  ///< with [train.adapt]
   /// By iteration, then replica, then part: iterations between the update that F used and its own;
-  /// empty where that is 1 throughout.
+  /// empty at staleness 0.
   std::vector<std::vector<std::vector<int>>> versions;
 
-  /// `period` of what `elapsed` has so far; zero: too little for one.
+  /// nullopt: it has no such iterations.
+  [[nodiscard]] std::optional<double> fresh_share() const;
+  /// `period` of what `starts` has so far; zero: too little for one.
   [[nodiscard]] Duration mean_period() const;
 };
 

@@ -74,6 +74,7 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
                               {"seed", curve.seed},
                               {"learning_rate", curve.learning_rate},
                               {"losses", curve.losses},
+                              {"starts", counts_of(curve.starts)},
                               {"elapsed", counts_of(curve.elapsed)},
                               {"period", curve.period.count()},
                               {"diverged", curve.diverged},
@@ -88,12 +89,13 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
                               {"messages", curve.checks.messages},
                               {"blocks", curve.checks.blocks},
                               {"corrupted", curve.checks.wrong()},
+                              {"parts_met", curve.parts_met},
+                              {"parts_fresh", curve.parts_fresh},
                               {"versions", curve.versions}};
   const auto add = [&](const char* key, const auto& value) {
     if (value) json[key] = *value;
   };
   add("lost", curve.lost_relative);
-  add("fresh", curve.fresh_share);
   add("predicted_fresh", curve.predicted_fresh_share);
   if (curve.predicted_period) json["predicted_period"] = curve.predicted_period->count();
   add("iterations_to_target", curve.iterations_to_target);
@@ -126,6 +128,8 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   take("learning_rate", curve.learning_rate);
   const nlohmann::ordered_json& losses = json.at("losses");
   for (const auto& loss : losses) curve.losses.push_back(number_of(loss));
+  for (const auto ns : json.at("starts").get<std::vector<std::int64_t>>())
+    curve.starts.emplace_back(ns);
   for (const auto ns : json.at("elapsed").get<std::vector<std::int64_t>>())
     curve.elapsed.emplace_back(ns);
   curve.period = Duration{json.at("period").get<std::int64_t>()};
@@ -141,9 +145,10 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   take("messages", curve.checks.messages);
   take("blocks", curve.checks.blocks);
   take("corrupted", curve.checks.corrupted);
+  take("parts_met", curve.parts_met);
+  take("parts_fresh", curve.parts_fresh);
   take("versions", curve.versions);
   if (json.contains("lost")) curve.lost_relative = number_of(json["lost"]);
-  if (json.contains("fresh")) curve.fresh_share = json["fresh"].get<double>();
   if (json.contains("predicted_fresh"))
     curve.predicted_fresh_share = json["predicted_fresh"].get<double>();
   if (json.contains("predicted_period"))

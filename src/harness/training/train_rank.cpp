@@ -186,11 +186,9 @@ void TrainRank::finish() {
 void TrainRank::take(const engine::IterationResult& result) {
   if (!work_) return;
   const std::vector<training::PlannedPart>& parts = work_->part_ops().parts();
-  stretch_.began = std::min(stretch_.began,
-                            TimePoint{result.times[index(work_->part_ops().first_block())].start});
+  stretch_.starts.emplace_back(result.times[index(work_->part_ops().first_block())].start);
   stretch_.ends.push_back(result.end.seen);
   stretch_.checks += result.checks;
-  if (scenario_.train.staleness == 0) return;
   std::vector<std::int32_t>& ages = stretch_.ages.emplace_back();
   const int late = scenario_.train.buffers == 1 ? scenario_.train.staleness : 0;
   for (const training::PlannedPart& part : parts) {
@@ -203,6 +201,10 @@ void TrainRank::take(const engine::IterationResult& result) {
 TrainRank::Stretch TrainRank::take_stretch() {
   Stretch stretch = std::exchange(stretch_, {});
   if (!work_) return stretch;
+  if (!device_)
+    sets_->count_planned(ranks_.self(), stretch.first,
+                         stretch.first + static_cast<int>(stretch.ends.size()),
+                         settings_.engine.payload);
   stretch.losses = work_->take_losses();
   stretch.kept = work_->take_kept();
   stretch.sent = sets_->take_sent();
@@ -212,6 +214,7 @@ TrainRank::Stretch TrainRank::take_stretch() {
 }
 
 void TrainRank::run(int first, int past, Duration age) {
+  stretch_.first = first;
   const plan::Weather weather{plan_, scenario_};
   engine::EngineOptions options = settings_.engine;
   options.run = scenario_.run;

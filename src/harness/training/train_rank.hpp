@@ -67,10 +67,11 @@ public:
 
   /// What this rank remembers of the iterations since the last call.
   struct Stretch {
-    TimePoint began = kNever;       ///< stamps of this host's clock: its first block,
-    std::vector<TimePoint> ends{};  ///< and of each iteration its last end
+    /// Stamps of this host's clock, of each iteration: its first block, and its last end.
+    std::vector<TimePoint> starts{}, ends{};
     std::vector<double> losses{};
     std::map<int, std::vector<float>> kept{};
+    int first = 0;  ///< iteration
     /// By iteration, then part of this rank: how old the update was that F used; 1 is fresh.
     std::vector<std::vector<std::int32_t>> ages{};
     engine::Checks checks;

@@ -111,12 +111,13 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["iterations_to_target"] = or_nothing(curve.iterations_to_target);
   json["time_to_target_ns"] =
       curve.time_to_target ? ordered_json(curve.time_to_target->count()) : ordered_json{};
+  json["exchanges"] = curve.elapsed.size();
   json["search_cost_ns"] = run.search_cost(curve.method).count();
   json["period_ns"] =
       curve.period > Duration::zero() ? ordered_json(curve.period.count()) : ordered_json{};
   json["predicted_period_ns"] =
       curve.predicted_period ? ordered_json(curve.predicted_period->count()) : ordered_json{};
-  json["fresh_share"] = or_nothing(curve.fresh_share);
+  json["fresh_share"] = or_nothing(curve.fresh_share());
   json["predicted_fresh_share"] = or_nothing(curve.predicted_fresh_share);
   json["sent"] = {{"payload_bytes", curve.payload_bytes},
                   {"encoded_bytes", curve.encoded_bytes},
@@ -148,6 +149,10 @@ std::string time_text(const ordered_json& ns) {
   return ns.is_null() ? "-" : to_text(Duration{ns.get<std::int64_t>()});
 }
 
+std::string share_text(const ordered_json& share) {
+  return share.is_null() ? "-" : report::percent_text(share.get<double>()) + "%";
+}
+
 std::string curves_csv(const std::vector<TrainMethod>& methods, const TrainRun& run,
                        const std::string& command_line) {
   const auto word = [](std::string text) {
@@ -161,7 +166,7 @@ std::string curves_csv(const std::vector<TrainMethod>& methods, const TrainRun& 
   for (const TrainCurve& curve : run.curves) {
     const TrainMethod& method = *std::ranges::find(methods, curve.method, &TrainMethod::name);
     const Training& train = method.scenario.train;
-    const auto exchanges = std::max<std::int64_t>(1, std::ssize(curve.losses));
+    const auto exchanges = std::max<std::int64_t>(1, std::ssize(curve.elapsed));
     for (const TrainPoint& point : curve.points)
       csv += fmt::format(
           "{},{},{},{},{},{},{},{},{},{},{}\n", word(curve.method), curve.seed, curve.learning_rate,
@@ -295,6 +300,7 @@ std::string train_text(const ordered_json& record) {
                {"exchange"},
                {"predicted"},
                {"fresh"},
+               {"predicted"},
                {"WAN an exchange"},
                {"lost"},
                {"replay"}}};
@@ -304,19 +310,20 @@ std::string train_text(const ordered_json& record) {
     const ordered_json& points = curve["points"];
     const ordered_json& validation = points.empty() ? none : points.back()[3];
     const ordered_json &to = curve["iterations_to_target"], &lost = curve["mass"]["lost_relative"],
-                       &fresh = curve["fresh_share"], &replay = curve["replay"];
-    table.add_row({curve["method"].get<std::string>(), std::to_string(curve["seed"].get<int>()),
-                   fmt::format("{:g}", curve["learning_rate"].get<double>()),
-                   validation.is_null() ? (points.empty() ? "-" : "diverged")
-                                        : fmt::format("{:.3f}", validation.get<double>()),
-                   to.is_null() ? "-" : std::to_string(to.get<int>()),
-                   time_text(curve["time_to_target_ns"]), curve["kind"].get<std::string>(),
-                   time_text(curve["period_ns"]), time_text(curve["predicted_period_ns"]),
-                   fresh.is_null() ? "-" : report::percent_text(fresh.get<double>()) + "%",
-                   to_text(Bytes{curve["wan"]["payload_bytes"].get<std::int64_t>() /
-                                 std::max<std::int64_t>(1, std::ssize(curve["losses"]))}),
-                   lost.is_null() ? "-" : fmt::format("{:.1e}", lost.get<double>()),
-                   replay.is_null() ? "-" : (replay["equal"].get<bool>() ? "equal" : "differs")});
+                       &replay = curve["replay"];
+    table.add_row(
+        {curve["method"].get<std::string>(), std::to_string(curve["seed"].get<int>()),
+         fmt::format("{:g}", curve["learning_rate"].get<double>()),
+         validation.is_null() ? (points.empty() ? "-" : "diverged")
+                              : fmt::format("{:.3f}", validation.get<double>()),
+         to.is_null() ? "-" : std::to_string(to.get<int>()), time_text(curve["time_to_target_ns"]),
+         curve["kind"].get<std::string>(), time_text(curve["period_ns"]),
+         time_text(curve["predicted_period_ns"]), share_text(curve["fresh_share"]),
+         share_text(curve["predicted_fresh_share"]),
+         to_text(Bytes{curve["wan"]["payload_bytes"].get<std::int64_t>() /
+                       std::max<std::int64_t>(1, curve["exchanges"].get<std::int64_t>())}),
+         lost.is_null() ? "-" : fmt::format("{:.1e}", lost.get<double>()),
+         replay.is_null() ? "-" : (replay["equal"].get<bool>() ? "equal" : "differs")});
   }
   std::string text =
       fmt::format("{}: {} on {}{}\n\n{}", record["scenario"].get<std::string>(),

@@ -98,6 +98,24 @@ engine::Payload SetDataPlane::make(OpId send) {
   return {*bytes, bytes};
 }
 
+void SetDataPlane::count_planned(Rank self, int first, int past, Bytes most) {
+  const OpRange ops = ops_of_rank(plan_, self);
+  for (std::uint32_t i = 0; i < ops.count; ++i) {
+    const OpId send{ops.first + i};
+    if (plan_.op(send).kind != OpKind::send || work_.part_ops().message_of(send) == nullptr)
+      continue;
+    for (int iteration = first; iteration < past; ++iteration) {
+      const Bytes nominal = sizes_.size(send, iteration);
+      const std::int64_t carried = std::min(nominal, most).count();
+      ++sent_.messages;
+      sent_.payload_bytes += carried;
+      if (!plan_.crosses_datacenters(send)) continue;
+      sent_.wan_payload_bytes += carried;
+      sent_.wan_nominal_bytes += nominal.count();
+    }
+  }
+}
+
 engine::Payload SetDataPlane::room(OpId recv) {
   const PartOps::MessageOf* const set = work_.part_ops().message_of(recv);
   if (set == nullptr) return room_for_tensor(recv);

@@ -54,6 +54,10 @@ public:
     std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
     std::int64_t between_stages = 0;
   };
+  /// Where the engine carries payloads of its own, `most` bytes of each at most, in the place of
+  /// sets: counts those that rank `self` sent in iterations `first` to `past` - 1, as the plan has
+  /// them. Nothing of them is encoded.
+  void count_planned(Rank self, int first, int past, Bytes most);
   /// Since the last call.
   [[nodiscard]] Sent take_sent() { return std::exchange(sent_, {}); }
 

@@ -41,7 +41,7 @@ class AllSix(unittest.TestCase):
 
     def train_record(self, periods):
         """Of methods, seconds of an exchange; diloco's has ten updates."""
-        curve = {"check": "ok", "losses": [1.0], "versions": [0], "points": [[40, 0, 0, 2.5]],
+        curve = {"check": "ok", "losses": [1.0], "versions": [0], "exchanges": 1, "points": [[40, 0, 0, 2.5]],
                  "wan": {"payload_bytes": 8, "nominal_bytes": 8}}
         self.write("trained", MADE | {
             "benchmark": "bench_train", "command_line": "bench_train x", "train": {"curves": [

@@ -31,7 +31,7 @@ def curve(method, seed, period, updates, timed=False):
             "kind": "measured" if stale or timed else "composed",
             "settings": {"staleness": int(stale)}, "check": "ok",
             "points": [] if timed else [[150, 150 * period, 3.0, 3.1], [300, 300 * period, 2.0, 2.1]],
-            "losses": [] if timed else [2.5] * exchanges, "versions": [[[]]] * exchanges,
+            "losses": [] if timed else [2.5] * exchanges, "versions": [[[]]] * exchanges, "exchanges": exchanges,
             "iterations_to_target": None if timed else updates,
             "time_to_target_ns": None if timed or updates is None else updates * period,
             "search_cost_ns": 10 ** 9, "period_ns": period, "predicted_period_ns": period - 10 ** 6,

@@ -195,7 +195,7 @@ def rows_of_methods(directory):
         rows.append(provenance.add(
             row_of_plan(METHODS, number, plan, curve["period_ns"] / records.local_steps(curve))
             | {"schedule": method, "check": curve["check"],
-               "n": curve["points"][-1][0] if curve["points"] else len(curve["versions"])},
+               "n": curve["points"][-1][0] if curve["points"] else curve["exchanges"]},
             train_records.facts_of(record, directory / "trained", curve)))
     return rows
 

@@ -21,15 +21,17 @@ def arguments(parser, name):
                         help="learning rates that each method tries (default: %(default)s)")
 
 
-def measure(out, results, scenario, words):
+def measure(out, results, scenario, words, checkpoint_every=CHECKPOINT_EVERY):
     """bench_train on as many ranks as the scenario has, unless `out` holds a finished run. One that
-    was cut short goes on with its curves, from the last checkpoint of the one under way."""
+    was cut short goes on with its curves, from the last checkpoint of the one under way. None: no
+    checkpoints, for times of streams, which would wait at them."""
     if records.is_finished(out):
         return
     scenario = tools.scenario_file(scenario)
     goes_on = (out / PROGRESS).is_file()
     tools.say(f"{'going on with' if goes_on else 'measuring'} {out}")
-    kept = ["--checkpoint-every", CHECKPOINT_EVERY, *(["--resume"] if goes_on else [])]
+    kept = [] if checkpoint_every is None else ["--checkpoint-every", checkpoint_every]
+    kept += ["--resume"] if goes_on else []
     runs.run([tools.ROOT / "scripts" / "mpi", "-n", scenario_text.ranks_of(scenario, []),
               tools.binary("bench_train"), tools.from_root(scenario), *words, *kept, "--out", out],
              out, results, timeout_s=7200)
@@ -53,7 +55,7 @@ def record_of(directory):
 
 def facts_of(record, directory, curve):
     """Provenance of a curve: payloads are those that crossed the WAN in an exchange."""
-    exchanges = max(1, len(curve["losses"]) or len(curve["versions"]))
+    exchanges = max(1, curve["exchanges"])
     wan = curve["wan"]
     return provenance.of(record, directory) | {
         "payload_sent_bytes": wan["payload_bytes"] // exchanges,
@@ -76,7 +78,7 @@ def curve_table(record, directory):
             "validation": points[-1][3] if points else None,
             "search_s": seconds(curve["search_cost_ns"]),
             "faithful": curve["pace"]["faithful"], "stale": curve["settings"]["staleness"] > 0,
-            "n": points[-1][0] if points else len(curve["versions"])},
+            "n": points[-1][0] if points else curve["exchanges"]},
             facts_of(record, directory, curve)))
     return pd.DataFrame(rows)
 
