@@ -108,6 +108,7 @@ LISTED = (
     "runs.train_foretold",
     "runs.train_blocks",
     "runs.train_ddp",
+    "stella.train_fresh",
     "stella.train_weather",
     "stella.train_pipeline",
     "centauri.measured",
