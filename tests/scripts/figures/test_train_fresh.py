@@ -172,6 +172,19 @@ class Predicted(unittest.TestCase):
         self.assertTrue((found["payload_sent_bytes"] > 0).all())
         self.assertEqual([one for one in provenance.problems(found) if "tree with changes" not in one], [])
 
+    @unittest.skipUnless(is_built("bench_train"), "bench_train is not built")
+    def test_eight_ranks_measure_a_model_of_the_paper(self):
+        point = train_fresh.Point("b", 100, 8, (0,), ("deadline",), "resnet152", "stella")
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(tools.ROOT)
+        with tempfile.TemporaryDirectory() as temporary, contextlib.redirect_stderr(io.StringIO()):
+            train_fresh.measure(point, Path(temporary))
+            [row] = train_fresh.measured([point], Path(temporary)).to_dict("records")
+        [foretold] = train_fresh.simulated([point]).to_dict("records")
+        self.assertEqual(row["predicted_period_ms"], foretold["predicted_period_ms"])
+        self.assertGreater(row["period_ms"], 0.9 * row["predicted_period_ms"])
+        self.assertEqual((row["model"], row["reading"], row["fresh_percent"]), ("resnet152", "hidden", 100))
+
 
 if __name__ == "__main__":
     unittest.main()

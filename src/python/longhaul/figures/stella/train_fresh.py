@@ -96,7 +96,7 @@ def overrides(point):
         return [f"link.bandwidth={point.mbps:g}Mbps"]
     run = methods.Run(point.reading, point.model, point.mbps)
     return [*methods.overrides(run), f"train.message={set_bytes(run)}B", f"train.parts={PARTS}",
-            f"model.layers={PARTS - 2}", f"train.stands_for={point.model}"]
+            f"train.stands_for={point.model}"]
 
 
 def add_arguments(parser):
