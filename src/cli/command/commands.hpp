@@ -89,7 +89,7 @@ void add_rate_options(Arguments& command, LayoutArguments& arguments);
 
 /// The options of `longhaul prefill`, as typed; empty: the default.
 struct PrefillArguments {
-  std::string requests, policy, placements_out;
+  std::string requests, policy, placements_out, schedule_out;
   std::string rate, copies, window, poisson, backlog, patience;
   std::string kv, route, regions, signals, overrun, objective, price;
   std::string to;             ///< of `send`

@@ -70,13 +70,22 @@ std::string swaps_text(const std::string& schedule, const std::vector<prefill::W
 
 SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
                             Arrangement arrangement) {
-  Plan plan = planner::lower_reported(schedule, scenario, arrangement).plan;
-  OpTimes times = sim::simulate(plan);
+  return try_bubbles_of(schedule, scenario, arrangement).or_throw();
+}
+
+Result<SimulatedBubbles> try_bubbles_of(const Schedule& schedule, const Scenario& scenario,
+                                        Arrangement arrangement) {
+  Result<planner::ReportedPlan> reported =
+      planner::try_lower_reported(schedule, scenario, arrangement);
+  if (!reported) return reported.refusal();
+  Plan plan = std::move(reported->plan);
+  Result<OpTimes> times = sim::try_simulate(plan);
+  if (!times) return times.refusal();
   Timeline timeline;
-  plan::append_rows(timeline, plan, times, 0);
+  plan::append_rows(timeline, plan, *times, 0);
   const int cell = scenario.parallel.cell.value_or(plan.cell);
-  return {schedule, prefill::find_bubbles(timeline.rows, scenario.training_ranks()), cell,
-          std::move(plan), std::move(times)};
+  return SimulatedBubbles{schedule, prefill::find_bubbles(timeline.rows, scenario.training_ranks()),
+                          cell, std::move(plan), *std::move(times)};
 }
 
 void add_swap_options(Arguments& command, PrefillArguments& arguments) {

@@ -49,6 +49,13 @@ bool differs_from_plan(const Scenario& scenario, const PrefillInput& input,
                              [](const auto& each) { return each.takes.has_value(); });
 }
 
+/// Of what was filled: the time of the whole stretch.
+Duration wall_of(const FilledSchedule& filled) {
+  return filled.played ? filled.played->wall
+                       : filled.bubbles.iteration.period *
+                             std::max<std::int64_t>(1, filled.outcome.iterations);
+}
+
 /// The bubbles of a run that was played, as one iteration.
 prefill::IterationBubbles played_bubbles(const prefill::PlayOutcome& played, int gpus) {
   std::vector<TimelineRow> rows;
@@ -128,6 +135,15 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
 
 }  // namespace
 
+double value_per_second(const FilledSchedule& filled, double gpu_hour, Duration fastest,
+                        double price) {
+  const double of_iteration =
+      filled.bubbles.iteration.gpus * gpu_hour * static_cast<double>(fastest.count()) / 3.6e12;
+  return (static_cast<double>(filled.outcome.iterations) * of_iteration +
+          static_cast<double>(filled.outcome.tokens_served) * price / 1e6) *
+         1e9 / static_cast<double>(wall_of(filled).count());
+}
+
 ScheduleValue schedule_value(const Scenario& scenario, const std::vector<FilledSchedule>& all,
                              double price) {
   const auto given = prefill::gpu_hour_of(scenario);
@@ -135,17 +151,8 @@ ScheduleValue schedule_value(const Scenario& scenario, const std::vector<FilledS
       .gpu_hour = given.value_or(kAssumedGpuHour), .is_assumed = !given, .per_second = {}};
   Duration fastest = Duration::max();
   for (const FilledSchedule& each : all) fastest = std::min(fastest, each.bubbles.iteration.period);
-  for (const FilledSchedule& each : all) {
-    const prefill::IterationBubbles& iteration = each.bubbles.iteration;
-    const double wall = each.played ? static_cast<double>(each.played->wall.count())
-                                    : static_cast<double>(iteration.period.count()) *
-                                          static_cast<double>(each.outcome.iterations);
-    const double of_iteration =
-        iteration.gpus * value.gpu_hour * static_cast<double>(fastest.count()) / 3.6e12;
-    value.per_second.push_back((static_cast<double>(each.outcome.iterations) * of_iteration +
-                                static_cast<double>(each.outcome.tokens_served) * price / 1e6) *
-                               1e9 / wall);
-  }
+  for (const FilledSchedule& each : all)
+    value.per_second.push_back(value_per_second(each, value.gpu_hour, fastest, price));
   value.chosen = static_cast<std::size_t>(std::ranges::max_element(value.per_second) -
                                           value.per_second.begin());
   return value;
@@ -187,8 +194,8 @@ FilledSchedule fill_from_stream(SimulatedBubbles bubbles, const Scenario& scenar
   return filled;
 }
 
-FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
-                            const PrefillInput& input) {
+FilledSchedule place_prompts(SimulatedBubbles bubbles, const Scenario& scenario,
+                             const PrefillInput& input) {
   FilledSchedule filled{.bubbles = std::move(bubbles)};
   const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
   filled.served = prefill::served_models(scenario, filled.bubbles.cell, iteration);
@@ -204,19 +211,26 @@ FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
     fill_open_loop(scenario, input, filled);
   }
   filled.outcome = prefill::summarize_decisions(iteration, served, filled.decisions, iterations);
-  filled.idle = prefill::idle_by_cause(iteration, served, filled.decisions,
-                                       filled.outcome.iterations, input.backlog.has_value());
-  const auto waiting = input.backlog ? std::optional{input.backlog->waiting} : std::nullopt;
-  filled.bounds = prefill::utilisation_bounds(iteration, served, input.requests, waiting,
-                                              filled.outcome.iterations);
   const plan::Weather weather{filled.bubbles.plan, scenario};
   if (differs_from_plan(scenario, input, weather)) play(scenario, input, weather, filled);
-  const Duration wall =
-      filled.played ? filled.played->wall
-                    : iteration.period * std::max<std::int64_t>(1, filled.outcome.iterations);
+  return filled;
+}
+
+FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
+                            const PrefillInput& input) {
+  FilledSchedule filled = place_prompts(std::move(bubbles), scenario, input);
+  const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
+  if (!filled.played) {
+    filled.idle = prefill::idle_by_cause(iteration, filled.served, filled.decisions,
+                                         filled.outcome.iterations, input.backlog.has_value());
+    const auto waiting = input.backlog ? std::optional{input.backlog->waiting} : std::nullopt;
+    filled.bounds = prefill::utilisation_bounds(iteration, filled.served, input.requests, waiting,
+                                                filled.outcome.iterations);
+  }
   if (const auto price = prefill::gpu_hour_of(scenario))
-    filled.cost = prefill::prefill_cost(served, filled.decisions, iteration.gpus, *price, wall,
-                                        filled.played ? filled.played->delay : Duration{});
+    filled.cost =
+        prefill::prefill_cost(filled.served, filled.decisions, iteration.gpus, *price,
+                              wall_of(filled), filled.played ? filled.played->delay : Duration{});
   return filled;
 }
 

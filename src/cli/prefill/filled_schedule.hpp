@@ -7,6 +7,7 @@
 
 #include "cli/command/commands.hpp"
 #include "cli/prefill/simulated_bubbles.hpp"
+#include "planner/search/worth.hpp"
 #include "prefill/accounts/idle_causes.hpp"
 #include "prefill/bounds.hpp"
 #include "prefill/inference_controller.hpp"
@@ -58,6 +59,10 @@ struct FilledSchedule {
 [[nodiscard]] FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
                                           const PrefillInput& input);
 
+/// The same, and of a schedule that was not played neither `bounds` nor `idle`; no `cost`.
+[[nodiscard]] FilledSchedule place_prompts(SimulatedBubbles bubbles, const Scenario& scenario,
+                                           const PrefillInput& input);
+
 /// Of a stream: `take` gets each decision, in order of arrival.
 [[nodiscard]] FilledSchedule fill_from_stream(
     SimulatedBubbles bubbles, const Scenario& scenario, const PrefillInput& input,
@@ -74,8 +79,19 @@ struct ScheduleValue {
   std::vector<double> per_second;  ///< by schedule
   std::size_t chosen = 0;          ///< the largest; of equal ones the first
 };
+/// Of one schedule. `fastest`: the period of the fastest schedule; `price`: $ of 10^6 tokens.
+[[nodiscard]] double value_per_second(const FilledSchedule& filled, double gpu_hour,
+                                      Duration fastest, double price);
 [[nodiscard]] ScheduleValue schedule_value(const Scenario& scenario,
                                            const std::vector<FilledSchedule>& all, double price);
+
+/// As a search by value sees it.
+[[nodiscard]] planner::Worth worth_of(const FilledSchedule& filled, double per_second);
+/// `--schedule best --objective value`: what a search by value finds. Throws Error where nothing
+/// fits the budget.
+[[nodiscard]] planner::WorthResult find_best_by_value(const Options& options,
+                                                      const Scenario& scenario,
+                                                      const PrefillInput& input);
 
 [[nodiscard]] nlohmann::ordered_json filled_json(const FilledSchedule& filled);
 

@@ -13,6 +13,7 @@
 #include "report/record.hpp"
 #include "report/record_file.hpp"
 #include "report/scenario_text.hpp"
+#include "schedule/csv/csv.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -134,22 +135,30 @@ std::string notes_text(const Scenario& scenario, const PrefillInput& input,
   return text;
 }
 
-/// Of --schedule best by value: the static schedules are there to choose from, too.
-Options with_candidates(const Options& options, const PrefillInput& input) {
-  Options more = options;
-  if (input.by_value && options.schedule == "best") more.schedule = "static,best";
-  return more;
-}
-
 void require_one_schedule(std::size_t count) {
   if (count != 1)
     fail("--placements-out: the answers of {} schedules do not go into one file. Name one.", count);
 }
 
+/// A file that others take for --schedule; no name: none.
+void write_schedule(const std::string& file, const std::vector<FilledSchedule>& all) {
+  if (file.empty()) return;
+  if (all.size() != 1)
+    fail("--schedule-out: {} schedules do not go into one file. Name one.", all.size());
+  report::write_new_file(
+      file, [&](std::ostream& out) { out << schedule::write_csv(all.front().bubbles.schedule); });
+}
+
+std::string search_text(const planner::WorthResult& found) {
+  return fmt::format("best: from {}, {} judged{}\n", found.started_from,
+                     report::counted(found.judged, "order"),
+                     found.schedule.replicas_share_rows() ? "" : "; replicas have their own");
+}
+
 std::vector<FilledSchedule> fill_all(const Options& options, const Scenario& scenario,
                                      const PrefillInput& input) {
   std::vector<FilledSchedule> all;
-  for (SimulatedBubbles& bubbles : simulated_bubbles(with_candidates(options, input), scenario))
+  for (SimulatedBubbles& bubbles : simulated_bubbles(options, scenario))
     all.push_back(fill_bubbles(std::move(bubbles), scenario, input));
   return all;
 }
@@ -173,6 +182,24 @@ std::vector<FilledSchedule> fill_streams(const Options& options, const Scenario&
   return all;
 }
 
+/// What was asked for, by value or not.
+struct Filled {
+  std::vector<FilledSchedule> all{};
+  std::optional<planner::WorthResult> found{};  ///< --schedule best by value: how
+};
+
+Filled fill_what_was_asked_for(const Options& options, const Scenario& scenario,
+                               const PrefillInput& input) {
+  if (!input.stream.empty()) return {fill_streams(options, scenario, input)};
+  if (!input.by_value || options.schedule != "best") return {fill_all(options, scenario, input)};
+  Filled filled;
+  filled.found = find_best_by_value(options, scenario, input);
+  const Arrangement arrangement = planner_options_of(options).search.arrangement;
+  filled.all.push_back(
+      fill_bubbles(bubbles_of(filled.found->schedule, scenario, arrangement), scenario, input));
+  return filled;
+}
+
 /// Of each model: how far its profile is off a size that is left out of it; null: no profile.
 ordered_json cost_model_json(const Scenario& scenario) {
   ordered_json json = ordered_json::array();
@@ -186,21 +213,47 @@ ordered_json cost_model_json(const Scenario& scenario) {
   return json;
 }
 
-ordered_json value_json(const ScheduleValue& value, const std::vector<FilledSchedule>& all,
-                        double price) {
+/// What a list's schedules are worth, as a search says it of those that it chose from.
+std::vector<planner::WorthCandidate> valued(const std::vector<FilledSchedule>& all,
+                                            const ScheduleValue& value) {
+  std::vector<planner::WorthCandidate> candidates;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    candidates.push_back({all[i].bubbles.schedule, worth_of(all[i], value.per_second[i])});
+  return candidates;
+}
+
+ordered_json value_json(const std::vector<planner::WorthCandidate>& candidates) {
+  ordered_json json = ordered_json::array();
+  for (const auto& [schedule, worth] : candidates)
+    json.push_back(
+        {{"schedule", schedule.name},
+         {"period_ns", worth.period.count()},
+         {"tokens_served", worth.tokens},
+         {"ttft_p99_ns", worth.ttft_p99 ? ordered_json(worth.ttft_p99->count()) : ordered_json{}},
+         {"wait_mean_ns", worth.wait.count()},
+         {"value_per_second", worth.per_second}});
+  return json;
+}
+
+/// --objective value: the prices, what is worth most, and what it was chosen from.
+ordered_json value_json(const Filled& filled, const Scenario& scenario, double price) {
+  const ScheduleValue value = schedule_value(scenario, filled.all, price);
   ordered_json json{{"prefill_price", price},
                     {"gpu_hour", value.gpu_hour},
                     {"gpu_hour_is_assumed", value.is_assumed},
-                    {"chosen", all[value.chosen].bubbles.schedule.name},
-                    {"candidates", ordered_json::array()}};
-  for (std::size_t i = 0; i < all.size(); ++i)
-    json["candidates"].push_back(
-        {{"schedule", all[i].bubbles.schedule.name},
-         {"period_ns", all[i].bubbles.iteration.period.count()},
-         {"tokens_served", all[i].outcome.tokens_served},
-         {"ttft_p99_ns",
-          all[i].outcome.ttft ? ordered_json(all[i].outcome.ttft->p99.count()) : ordered_json{}},
-         {"value_per_second", value.per_second[i]}});
+                    {"chosen", filled.all[value.chosen].bubbles.schedule.name}};
+  if (!filled.found) {
+    json["candidates"] = value_json(valued(filled.all, value));
+    return json;
+  }
+  const planner::WorthResult& found = *filled.found;
+  std::vector<planner::WorthCandidate> candidates{{found.schedule, found.worth}};
+  candidates.insert(candidates.end(), found.candidates.begin(), found.candidates.end());
+  json["candidates"] = value_json(candidates);
+  json["search"] = {{"started_from", found.started_from},
+                    {"moves", found.moves},
+                    {"judged", found.judged},
+                    {"replicas_differ", !found.schedule.replicas_share_rows()}};
   return json;
 }
 
@@ -211,18 +264,12 @@ Answer prefill_command(const Options& options) {
   const PrefillInput input = read_prefill_input(options.prefill, scenario);
   if (!options.prefill.placements_out.empty())
     report::require_new_file(options.prefill.placements_out);
-  std::vector<FilledSchedule> all = input.stream.empty() ? fill_all(options, scenario, input)
-                                                         : fill_streams(options, scenario, input);
-  std::optional<ScheduleValue> value;
+  if (!options.prefill.schedule_out.empty()) report::require_new_file(options.prefill.schedule_out);
+  const Filled filled = fill_what_was_asked_for(options, scenario, input);
+  const std::vector<FilledSchedule>& all = filled.all;
   ordered_json valued;
-  if (input.by_value) {
-    value = schedule_value(scenario, all, *input.price);
-    valued = value_json(*value, all, *input.price);
-    if (options.schedule == "best") {
-      std::swap(all.front(), all[value->chosen]);
-      all.resize(1);
-    }
-  }
+  if (input.by_value) valued = value_json(filled, scenario, *input.price);
+  write_schedule(options.prefill.schedule_out, all);
   if (!options.prefill.placements_out.empty() && input.stream.empty()) {
     require_one_schedule(all.size());
     report::write_new_file(options.prefill.placements_out, [&](std::ostream& out) {
@@ -234,9 +281,10 @@ Answer prefill_command(const Options& options) {
     return {fmt::format("{}: {}; simulated, {}, {}\n\n", scenario.name, report::size_text(scenario),
                         to_string(input.policy), input.load) +
             text_of(all, table_width(options)) + "\n" +
-            (value ? fmt::format("worth most: {} ($ {} of 10^6 prompt tokens)\n",
-                                 valued["chosen"].get<std::string>(), *input.price)
-                   : std::string{}) +
+            (input.by_value ? fmt::format("worth most: {} ($ {} of 10^6 prompt tokens)\n",
+                                          valued["chosen"].get<std::string>(), *input.price)
+                            : std::string{}) +
+            (filled.found ? search_text(*filled.found) : std::string{}) +
             notes_text(scenario, input, all)};
   ordered_json json = record_header(options, scenario);
   json["policy"] = to_string(input.policy);
@@ -244,7 +292,7 @@ Answer prefill_command(const Options& options) {
   json["cost_model"] = cost_model_json(scenario);
   json["not_counted"] = prefill::not_counted(scenario);
   json["left_out"] = left_out_of_backlog(scenario, input);
-  if (value) json["value"] = valued;
+  if (input.by_value) json["value"] = valued;
   json["schedules"] = ordered_json::array();
   for (const FilledSchedule& each : all) json["schedules"].push_back(filled_json(each));
   return {report::json_text(json)};

@@ -168,9 +168,12 @@ void add_prefill_options(Arguments& command, PrefillArguments& arguments) {
       "--overrun", arguments.overrun,
       "of a prefill that a block waits for: finish (default), or kill at the next layer");
   command.option("--objective", arguments.objective,
-                 "value: the schedule whose iterations and prompts are worth most");
+                 "value: the schedule whose iterations and prompts are worth most; --schedule best "
+                 "searches by it");
   command.option("--prefill-price", arguments.price, "$ of 10^6 prompt tokens");
   command.option("--placements-out", arguments.placements_out, "a file (.csv) of all answers");
+  command.option("--schedule-out", arguments.schedule_out,
+                 "a file (.csv) of the schedule, for --schedule");
 }
 
 }  // namespace longhaul::cli

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "cli/command/commands.hpp"
 #include "plan/plan.hpp"
 #include "prefill/bubbles/bubbles.hpp"
@@ -22,6 +23,10 @@ struct SimulatedBubbles {
 
 [[nodiscard]] SimulatedBubbles bubbles_of(const Schedule& schedule, const Scenario& scenario,
                                           Arrangement arrangement);
+/// The same, where a schedule that cannot run is an answer.
+[[nodiscard]] Result<SimulatedBubbles> try_bubbles_of(const Schedule& schedule,
+                                                      const Scenario& scenario,
+                                                      Arrangement arrangement);
 /// Of every schedule that was asked for. Throws Error where one is refused.
 [[nodiscard]] std::vector<SimulatedBubbles> simulated_bubbles(const Options& options,
                                                               const Scenario& scenario);

@@ -1,5 +1,7 @@
 #include "planner/search/annealing.hpp"
 
+#include <algorithm>
+
 #include "base/statistics/portable_math.hpp"
 
 namespace longhaul::planner {
@@ -10,26 +12,48 @@ using Kind = OrderProblem::Kind;
 /// Moves between two looks at progress and temperature: tens of microseconds, or some simulations.
 constexpr int kMoveBatch = 256;
 constexpr int kBatchOfSimulations = 16;
+/// Steps of a walk from one order to the next that is kept, for each block; fewer where each is
+/// simulated.
+constexpr int kWanderedSteps = 40;
+constexpr int kSimulatedSteps = 1;
 
 class Annealing {
 public:
   Annealing(const OrderProblem& problem, const Schedule& start, const Simulation& simulation,
-            std::uint64_t seed)
+            std::uint64_t seed, const OrderJudge& judge = nullptr)
       : problem_{problem},
         random_{seed},
-        walk_{problem, start, simulation},
-        moves_{walk_.orders()} {}
+        walk_{problem, start, simulation, judge},
+        moves_{walk_.orders()},
+        batch_{judge                ? 1
+               : problem.is_exact() ? kMoveBatch
+                                    : kBatchOfSimulations} {}
 
   AnnealingResult run(Cooling cooling, const SearchProgress& progress) {
-    AnnealingResult result{walk_.orders(), walk_.makespan(), 0, 0};
-    const int batch = problem_.is_exact() ? kMoveBatch : kBatchOfSimulations;
+    AnnealingResult result{walk_.orders(), walk_.score(), 0, 0};
     const double cooled = cooling.hot > 0 ? logarithm(cooling.cold / cooling.hot) : 0;
-    for (double done = progress(0); done < 1; done = progress(result.moves)) {
+    for (double done = progress(0); done < 1;
+         done = progress(result.moves + kMovesOfAJudgement * walk_.judged())) {
       const double heat = cooling.hot * exponential(cooled * done);
-      for (int i = 0; i < batch; ++i) step(heat, result);
+      for (int i = 0; i < batch_; ++i) step(heat, result);
     }
     if (at_best_) keep(result);
     return result;
+  }
+
+  /// See planner::wander().
+  std::vector<Schedule> wander(const Schedule& like, std::size_t count) {
+    std::vector<Schedule> kept;
+    const std::int64_t limit = walk_.score().cost;
+    const int steps = problem_.blocks() * (problem_.is_exact() ? kWanderedSteps : kSimulatedSteps);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (int step = 0; step < steps; ++step)
+        if (propose()) walk_.attempt(change_, limit);
+      Schedule now = walk_.orders().schedule(like);
+      const auto same = [&](const Schedule& other) { return other.rows == now.rows; };
+      if (!same(like) && std::ranges::none_of(kept, same)) kept.push_back(std::move(now));
+    }
+    return kept;
   }
 
 private:
@@ -38,13 +62,13 @@ private:
     if (!propose()) return;
     // Metropolis's rule with the draw made first: how long may the new order take?
     const double worse = -heat * logarithm(random_.uniform() + 1e-18);
-    const std::int64_t before = walk_.makespan();
+    const std::int64_t before = walk_.score().cost;
     if (!walk_.attempt(change_, before + static_cast<std::int64_t>(worse))) return;
     ++result.accepted;
-    if (walk_.makespan() < result.makespan) {
-      result.makespan = walk_.makespan();
+    if (walk_.score() < result.score) {
+      result.score = walk_.score();
       at_best_ = true;
-    } else if (at_best_ && walk_.makespan() > result.makespan) {
+    } else if (at_best_ && walk_.score() > result.score) {
       keep(result);
       result.best.apply(change_);  // takes the step back
     }
@@ -86,6 +110,7 @@ private:
   SearchState walk_;
   Moves moves_;
   Change change_;
+  int batch_;             ///< moves between two looks at the progress
   bool at_best_ = false;  ///< the walk is at an order as good as the best, not kept yet
 };
 
@@ -93,8 +118,13 @@ private:
 
 AnnealingResult anneal(const OrderProblem& problem, const Schedule& start,
                        const Simulation& simulation, Cooling cooling, std::uint64_t seed,
-                       const SearchProgress& progress) {
-  return Annealing{problem, start, simulation, seed}.run(cooling, progress);
+                       const SearchProgress& progress, const OrderJudge& judge) {
+  return Annealing{problem, start, simulation, seed, judge}.run(cooling, progress);
+}
+
+std::vector<Schedule> wander(const OrderProblem& problem, const Schedule& start,
+                             const Simulation& simulation, std::size_t count, std::uint64_t seed) {
+  return Annealing{problem, start, simulation, seed}.wander(start, count);
 }
 
 }  // namespace longhaul::planner

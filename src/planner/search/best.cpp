@@ -41,11 +41,13 @@ std::optional<Refusal> add_candidate(const schedule::Generator& generator, const
   const Result<Schedule> schedule = schedule::try_generate(generator, scenario);
   if (!schedule) return schedule.refusal();
   // Rows and turns of their own for every pipeline are another search's.
-  if (schedule->cell > 1)
+  if (schedule->cell > 1) {
+    candidates.in_cells.push_back(*schedule);
     return refused(
         "{} shares the WAN in cells of {} pipelines (best takes schedules whose pipelines send for "
         "themselves). Ask for {}.",
         schedule->name, schedule->cell, schedule::shared_name("best"));
+  }
   const Result<Duration> makespan = time_within_budget(*schedule, scenario, arrangement);
   if (makespan) {
     candidates.fitting.push_back({*schedule, *makespan});
@@ -143,6 +145,7 @@ Candidates find_candidates(const Scenario& scenario, Arrangement arrangement,
     return schedule::find_generator(rejected.schedule);
   });
   std::ranges::sort(candidates.runnable, {}, place_of);
+  std::ranges::sort(candidates.in_cells, {}, place_of);
   std::ranges::sort(candidates.fitting, {}, [](const Candidate& candidate) {
     return std::pair{candidate.makespan, place_of(candidate.schedule)};
   });

@@ -33,6 +33,8 @@ struct Candidates {
   std::vector<Candidate> fitting;           ///< by makespan, then in the order of the registry
   std::vector<RejectedCandidate> rejected;  ///< in the order of the registry; so are `runnable`
   std::vector<Schedule> runnable;  ///< of the rejected ones, decoupled and with memory enough
+  std::vector<Schedule>
+      in_cells;  ///< of the rejected ones, those that share the WAN, not simulated
 };
 
 /// Every static and dynamic schedule of the registry that lies on one of `placements` (empty: any),

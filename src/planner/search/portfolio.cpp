@@ -26,6 +26,8 @@ constexpr std::int64_t kListedBlocks = 400'000;
 /// order that has to be simulated is looked at ten times less often.
 constexpr double kHope = 1.12;
 constexpr double kHopeOfSimulations = 1.03;
+/// Searches of the first round where orders are judged: a judge looks at few of them.
+constexpr std::size_t kJudgedSearches = 2;
 /// The least time of a search, a block: that of 50 evaluations of a whole order of P = 64
 /// (docs/performance.md: 24,576 blocks, 1000 a second).
 constexpr std::chrono::microseconds kLeastPerBlock{2};
@@ -38,19 +40,24 @@ std::size_t threads_of(const SearchOptions& options) {
 
 }  // namespace
 
-Portfolio::Portfolio(const Scenario& scenario, const SearchOptions& options)
+Portfolio::Portfolio(const Scenario& scenario, const SearchOptions& options, ScheduleJudge judge)
     : scenario_{scenario},
       options_{options},
+      judge_{std::move(judge)},
       time_alone_{time_alone(scenario)},
       begin_{Clock::now()},
       threads_{threads_of(options)} {}
 
-void Portfolio::add_layout(const Schedule& schedule) {
-  const auto is_like = [&](const auto& layout) {
+std::shared_ptr<const ChunkLayout> Portfolio::layout_of(const Schedule& schedule) const {
+  const auto found = std::ranges::find_if(layouts_, [&](const auto& layout) {
     return layout->like.copies == schedule.copies &&
            layout->like.device_of_chunk == schedule.device_of_chunk;
-  };
-  if (std::ranges::any_of(layouts_, is_like)) return;
+  });
+  return found == layouts_.end() ? nullptr : *found;
+}
+
+void Portfolio::add_layout(const Schedule& schedule) {
+  if (layout_of(schedule)) return;
   const Schedule like = whole_blocks(schedule);
   Simulation simulation = [this, like](const Orders& orders) -> std::optional<std::int64_t> {
     const Result<Duration> makespan =
@@ -58,26 +65,26 @@ void Portfolio::add_layout(const Schedule& schedule) {
     if (!makespan) return std::nullopt;  // blocks wait for each other
     return makespan->count();
   };
-  layouts_.push_back(std::make_shared<const ChunkLayout>(ChunkLayout{
-      like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation)}));
+  OrderJudge judge;
+  if (judge_) judge = [this, like](const Orders& orders) { return judge_(orders.schedule(like)); };
+  layouts_.push_back(std::make_shared<const ChunkLayout>(
+      ChunkLayout{like, OrderProblem{like, scenario_, options_.arrangement}, std::move(simulation),
+                  std::move(judge)}));
 }
 
 void Portfolio::add(const Schedule& schedule, std::optional<Duration> makespan) {
   if (!schedule.replicas_share_rows()) return;
-  const auto layout = std::ranges::find_if(layouts_, [&](const auto& known) {
-    return known->like.copies == schedule.copies &&
-           known->like.device_of_chunk == schedule.device_of_chunk;
-  });
-  LONGHAUL_ASSERT(layout != layouts_.end(), "the layout of {} is not known", schedule.name);
-  Start start{schedule.name, *layout, whole_blocks(schedule), 0};
+  const auto layout = layout_of(schedule);
+  LONGHAUL_ASSERT(layout, "the layout of {} is not known", schedule.name);
+  Start start{schedule.name, layout, whole_blocks(schedule), {}};
   // The search knows collectives as one op, the makespan as messages.
   const bool same_grain = scenario_.parallel.replicas * schedule.copies == 1;
-  if (makespan && same_grain && start.schedule == schedule) {
-    start.makespan = makespan->count();
+  if (!judge_ && makespan && same_grain && start.schedule == schedule) {
+    start.score.cost = makespan->count();
   } else {
     if (schedule::first_violation(start.schedule, scenario_)) return;
-    start.makespan =
-        SearchState{(*layout)->problem, start.schedule, (*layout)->simulation}.makespan();
+    start.score =
+        SearchState{layout->problem, start.schedule, layout->simulation, layout->judge}.score();
   }
   starts_.push_back(std::move(start));
 }
@@ -103,6 +110,14 @@ void Portfolio::add_own_starts() {
   }
 }
 
+std::vector<Schedule> Portfolio::as_fast_as(const Schedule& schedule, std::size_t count) const {
+  const auto layout = layout_of(schedule);
+  LONGHAUL_ASSERT(layout, "the layout of {} is not known", schedule.name);
+  const Schedule start = whole_blocks(schedule);
+  if (schedule::first_violation(start, scenario_)) return {};
+  return wander(layout->problem, start, layout->simulation, count, options_.seed);
+}
+
 bool Portfolio::is_late() const {
   return !options_.moves && Clock::now() - begin_ > options_.time * 3 / 10;
 }
@@ -110,8 +125,8 @@ bool Portfolio::is_late() const {
 /// The best starts, layouts in turn, those with the best start first: which layout wins shows late.
 std::vector<Portfolio::Search> Portfolio::first_searches(std::size_t count) const {
   std::vector<Start> sorted = starts_;
-  std::ranges::stable_sort(sorted, {}, &Start::makespan);
-  const auto best = static_cast<double>(sorted.front().makespan);
+  std::ranges::stable_sort(sorted, {}, &Start::score);
+  const auto best = static_cast<double>(sorted.front().score.cost);
   std::vector<std::vector<const Start*>> of_layout;
   for (const Start& start : sorted) {
     const auto same = std::ranges::find_if(
@@ -119,7 +134,7 @@ std::vector<Portfolio::Search> Portfolio::first_searches(std::size_t count) cons
     const double hope = start.layout->problem.is_exact() ? kHope : kHopeOfSimulations;
     if (same != of_layout.end()) {
       (*same).push_back(&start);
-    } else if (static_cast<double>(start.makespan) <= best * hope) {
+    } else if (static_cast<double>(start.score.cost) <= best * hope) {
       of_layout.push_back({&start});
     }
   }
@@ -134,6 +149,7 @@ std::vector<Portfolio::Search> Portfolio::first_searches(std::size_t count) cons
 
 /// As many as the time that is left is worth, at least one.
 std::size_t Portfolio::affordable_searches() const {
+  if (judge_) return kJudgedSearches;
   if (options_.moves) return kSearches;
   const std::size_t most = kSearches * std::max<std::size_t>(1, threads_ / 2);
   std::int64_t blocks = 1;
@@ -149,7 +165,7 @@ Portfolio::Outcome Portfolio::run() {
   Outcome total;
   for (int round = 0; round < kRounds; ++round) {
     run_round(searches, round);
-    std::ranges::stable_sort(searches, {}, [](const Search& s) { return s.from.makespan; });
+    std::ranges::stable_sort(searches, {}, [](const Search& s) { return s.from.score; });
     for (Search& search : searches) {
       total.moves += std::exchange(search.moves, 0);
       total.accepted += std::exchange(search.accepted, 0);
@@ -158,7 +174,6 @@ Portfolio::Outcome Portfolio::run() {
   }
   total.schedule = searches.front().from.schedule;
   total.schedule.name = searches.front().from.name;
-  total.makespan = searches.front().from.makespan;
   return total;
 }
 
@@ -174,10 +189,11 @@ void Portfolio::run_search(Search& search, int round, std::size_t index,
   const ChunkLayout& layout = *search.from.layout;
   const std::uint64_t seed =
       derived_seed(options_.seed, static_cast<std::uint64_t>(round) + 1, index);
-  const AnnealingResult found = anneal(layout.problem, search.from.schedule, layout.simulation,
-                                       cooling_of(search, round, index), seed, progress);
+  const AnnealingResult found =
+      anneal(layout.problem, search.from.schedule, layout.simulation,
+             cooling_of(search, round, index), seed, progress, layout.judge);
   search.from.schedule = found.best.schedule(search.from.schedule);
-  search.from.makespan = found.makespan;
+  search.from.score = found.score;
   search.moves += found.moves;
   search.accepted += found.accepted;
 }

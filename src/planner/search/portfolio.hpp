@@ -17,20 +17,25 @@ struct ChunkLayout {
   Schedule like;
   OrderProblem problem;
   Simulation simulation;
+  OrderJudge judge;  ///< nullptr: the makespan counts
 };
+
+/// OrderJudge of a schedule. Asked by several threads at once.
+using ScheduleJudge = std::function<std::optional<JudgedOrder>(const Schedule&)>;
 
 /// An order to start from.
 struct Start {
   std::string name;
   std::shared_ptr<const ChunkLayout> layout;
   Schedule schedule;  ///< whole blocks
-  std::int64_t makespan = 0;
+  OrderScore score;
 };
 
 /// Starts, the searches that they grow into, and which of them live on.
 class Portfolio {
 public:
-  Portfolio(const Scenario& scenario, const SearchOptions& options);
+  /// With a `judge` his score counts, not the makespan.
+  Portfolio(const Scenario& scenario, const SearchOptions& options, ScheduleJudge judge = nullptr);
 
   /// Takes a layout in; its rows must run, within the budget or not. Nothing where it is known.
   void add_layout(const Schedule& like);
@@ -41,6 +46,8 @@ public:
   /// where there is nothing else.
   void add_own_starts();
   [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
+  /// wander() from the whole blocks of a schedule of a known layout, whose replicas are equal.
+  [[nodiscard]] std::vector<Schedule> as_fast_as(const Schedule& schedule, std::size_t count) const;
   /// Has a good part of the time gone, so that what is left should go into moves? Never in a search
   /// that is bounded by moves.
   [[nodiscard]] bool is_late() const;
@@ -50,7 +57,6 @@ public:
   /// start.
   struct Outcome {
     Schedule schedule;  ///< named as its start
-    std::int64_t makespan = 0;
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };
@@ -62,6 +68,7 @@ private:
     std::int64_t moves = 0;
     std::int64_t accepted = 0;
   };
+  [[nodiscard]] std::shared_ptr<const ChunkLayout> layout_of(const Schedule& schedule) const;
   [[nodiscard]] std::size_t affordable_searches() const;
   [[nodiscard]] std::vector<Search> first_searches(std::size_t count) const;
   void run_round(std::vector<Search>& searches, int round);
@@ -71,6 +78,7 @@ private:
 
   const Scenario& scenario_;
   const SearchOptions& options_;
+  ScheduleJudge judge_;
   plan::TimeAlone time_alone_;
   std::chrono::steady_clock::time_point begin_;
   std::size_t threads_;
