@@ -140,8 +140,9 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
     if (!rank) return refuse(RefusalReason::decode);
     decision.decode_rank = *rank;
   }
-  choice = choose_within_memory(asked);
-  if (!choice) return refuse(RefusalReason::closed);
+  choice = choose_within_memory(asked, decision.lacks);
+  if (!choice)
+    return refuse(decision.lacks > Bytes{} ? RefusalReason::memory : RefusalReason::closed);
   const auto& slo = served.model.slo_ttft;
   if (slo && choice->end + network / 2 - request.arrival > *slo) return refuse(RefusalReason::slo);
   decision.compute = asked.whole;

@@ -53,16 +53,17 @@ struct Decision {
   Duration start{}, end{};
   Duration compute{};  ///< of all stages: GPU time, of a pass that it shares its part by tokens
   Duration hops{};     ///< between stages, of the last pass
-  std::vector<PlacedPass> passes{};  ///< empty: one pass of its own from `start` to `end`
-  bool unfinished = false;           ///< of a backlog: the stretch ended before its last pass
-  std::int32_t datacenter = 0;       ///< whose controller placed it
-  std::int32_t decode_rank = -1;     ///< which one of the datacenter; -1: none
-  bool waited_for_memory = false;    ///< some earlier start had too little
-  std::int64_t cached = 0;           ///< leading tokens whose keys and values were there already
-  Duration network{};                ///< to the datacenter and back
-  Duration kv{};                     ///< from `end` to the last key and value at the decode rank
-  Duration first_token{};            ///< from there
-  Bytes lacks{};                     ///< refused as `memory`: more than a GPU has
+  std::vector<PlacedPass> passes{};    ///< empty: one pass of its own from `start` to `end`
+  bool unfinished = false;             ///< of a backlog: the stretch ended before its last pass
+  std::int32_t datacenter = 0;         ///< whose controller placed it
+  std::int32_t decode_rank = -1;       ///< which one of the datacenter; -1: none
+  bool waited_for_memory = false;      ///< some earlier start had too little
+  std::int64_t cached = 0;             ///< leading tokens whose keys and values were there already
+  Duration network{};                  ///< to the datacenter and back
+  Duration kv{};                       ///< from `end` to the last key and value at the decode rank
+  Duration first_token{};              ///< from there
+  std::vector<Duration> held_until{};  ///< by stage: its GPU's memory; empty: no account is kept
+  Bytes lacks{};                       ///< refused as `memory`: more than a GPU has
 
   [[nodiscard]] bool is_done() const { return !refused && !unfinished; }
   /// From its arrival to its first token.
@@ -93,6 +94,9 @@ struct ControllerMeans {
   std::optional<MemoryOverTime> memory{};
   std::optional<KvLink> link{};  ///< of the models that have a `decode`
   KvSending sending = KvSending::layerwise;
+  /// So long after its end, and after its last key and value has left, a prompt still counts as
+  /// held in memory: what may be late.
+  Duration held_after{};
   int decode_ranks = 0;
   std::optional<PrefixCache> cache{};
   std::int32_t datacenter = 0;
@@ -142,16 +146,20 @@ private:
   /// is_better(), ties to the lowest pipeline.
   [[nodiscard]] bool comes_first(const Choice& a, const Choice& b) const;
   [[nodiscard]] Duration last_start(const Asked& asked) const;
-  /// The best choice of the pipelines but those `without` (empty: none).
-  [[nodiscard]] std::optional<Choice> choose(const Asked& asked, const std::vector<bool>& without);
+  [[nodiscard]] std::optional<Choice> choose(const Asked& asked);
   /// Where none is better than `best`: that one.
-  [[nodiscard]] std::optional<Choice> choose_of_all(const Asked& asked,
-                                                    const std::vector<bool>& without,
-                                                    std::optional<Choice> best);
-  [[nodiscard]] std::optional<Choice> choose_by_index(const Asked& asked, Duration length,
-                                                      const std::vector<bool>& without);
-  [[nodiscard]] std::optional<Choice> choose_within_memory(Asked asked);
-  [[nodiscard]] bool has_memory(const Asked& asked, const Choice& choice) const;
+  [[nodiscard]] std::optional<Choice> choose_of_all(const Asked& asked, std::optional<Choice> best);
+  [[nodiscard]] std::optional<Choice> choose_by_index(const Asked& asked, Duration length);
+  /// The best choice that memory allows; where there is none for lack of it alone, `lacks` is how
+  /// much is missing.
+  [[nodiscard]] std::optional<Choice> choose_within_memory(const Asked& asked, Bytes& lacks);
+  [[nodiscard]] std::optional<Choice> on_pipeline_within_memory(const Asked& asked,
+                                                                std::size_t pipeline,
+                                                                Duration limit, Bytes& lacks);
+  [[nodiscard]] std::optional<MemoryShortage> shortage_of(const Asked& asked, const Choice& choice);
+  [[nodiscard]] bool sends_keys(const ServedModel& model) const;
+  [[nodiscard]] std::vector<ReadyBytes> keys_of(const Asked& asked, const Choice& choice,
+                                                int stage) const;
   [[nodiscard]] Bytes lacking_memory(const Asked& asked) const;
   [[nodiscard]] bool could_hold(const Asked& asked);
   [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,

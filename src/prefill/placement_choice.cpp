@@ -72,13 +72,11 @@ Duration Controller::last_start(const Asked& asked) const {
 }
 
 std::optional<Controller::Choice> Controller::choose_of_all(const Asked& asked,
-                                                            const std::vector<bool>& without,
                                                             std::optional<Choice> best) {
   Duration limit = last_start(asked);
   const auto& pipelines = asked.served->serving.pipelines;
   for (std::size_t i = 0; i < pipelines.size(); ++i) {
     if (best) limit = std::min(limit, best->passes.empty() ? best->start : best->end);
-    if (!without.empty() && without[i]) continue;
     const Duration bound = std::max(asked.from, free_.first_free(pipelines[i].ranks.front()));
     if (bound > limit) continue;
     if (best && policy_ == PlacementPolicy::earliest &&
@@ -94,8 +92,7 @@ std::optional<Controller::Choice> Controller::choose_of_all(const Asked& asked,
 /// search ends with the first gap that is not better than the best choice so far. Of one stage the
 /// bound is exact, so that it ends with the first one; where other stages' GPUs send too many on,
 /// all pipelines are looked at after all, those that start too late only briefly.
-std::optional<Controller::Choice> Controller::choose_by_index(const Asked& asked, Duration length,
-                                                              const std::vector<bool>& without) {
+std::optional<Controller::Choice> Controller::choose_by_index(const Asked& asked, Duration length) {
   const Duration limit = last_start(asked);
   GapIndex::Search search{indexes_[asked.model], asked.from, length, limit};
   std::optional<Choice> best;
@@ -106,25 +103,23 @@ std::optional<Controller::Choice> Controller::choose_by_index(const Asked& asked
     Choice bound{.pipeline = pipeline, .start = gap->start, .passes = {}};
     if (policy_ == PlacementPolicy::best_fit) bound.left = gap->length();
     if (best && !comes_first(bound, *best)) return best;
-    if (!without.empty() && without[pipeline]) continue;
     Asked from_gap = asked;
     from_gap.from = gap->start;
     auto choice = on_pipeline(free_, from_gap, pipeline, best ? best->start : limit);
     if (choice && (!best || comes_first(*choice, *best))) best = std::move(choice);
   }
-  return choose_of_all(asked, without, std::move(best));
+  return choose_of_all(asked, std::move(best));
 }
 
-std::optional<Controller::Choice> Controller::choose(const Asked& asked,
-                                                     const std::vector<bool>& without) {
+std::optional<Controller::Choice> Controller::choose(const Asked& asked) {
   const ServedModel& model = asked.served->model;
   // Chunks may begin in any gap, and where best-fit has them end first no gap says.
   const bool by_end = model.chunk > 0 && policy_ == PlacementPolicy::best_fit;
   const Duration length = model.chunk > 0 ? Duration{1} : model.stage_time(asked.whole, 0);
   if (indexes_.empty() || by_end || length <= Duration{} ||
       asked.from < indexes_[asked.model].now())
-    return choose_of_all(asked, without, std::nullopt);
-  return choose_by_index(asked, length, without);
+    return choose_of_all(asked, std::nullopt);
+  return choose_by_index(asked, length);
 }
 
 }  // namespace longhaul::prefill

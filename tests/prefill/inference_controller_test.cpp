@@ -26,9 +26,24 @@ TEST(MemoryOverTime, IsWhatTrainingAndPromptsLeave) {
   EXPECT_EQ(memory.least_free(0, 0ns, 20ns), Bytes{10});
   EXPECT_EQ(memory.least_free(0, 0ns, 30ns), Bytes{7});
   EXPECT_EQ(memory.least_free(0, 0ns, 100ns), Bytes{1});
-  EXPECT_EQ(memory.next_release(0, 0ns), 70ns);
+  EXPECT_EQ(memory.last_release(), 70ns);
   memory.forget(0, 70ns);
   EXPECT_EQ(memory.least_free(0, 0ns, 100ns), Bytes{4});
+}
+
+TEST(MemoryOverTime, KnowsWhenAShortageIsOver) {
+  MemoryOverTime memory{100ns, {{{0ns, Bytes{10}}, {40ns, Bytes{4}}, {60ns, Bytes{10}}}, {}}};
+  memory.hold(0, 20ns, 170ns, Bytes{3});
+  const auto lacking = [&](Duration from, Duration until, Bytes need) {
+    const auto found = memory.last_shortage(0, from, until, need);
+    return found ? std::pair{found->lacks, found->until} : std::pair{Bytes{}, Duration{}};
+  };
+  EXPECT_EQ(lacking(0ns, 20ns, Bytes{10}), (std::pair{Bytes{}, 0ns}));
+  EXPECT_EQ(lacking(0ns, 21ns, Bytes{10}), (std::pair{Bytes{3}, 170ns}));
+  EXPECT_EQ(lacking(0ns, 50ns, Bytes{5}), (std::pair{Bytes{4}, 60ns}));
+  EXPECT_EQ(lacking(0ns, 145ns, Bytes{5}), (std::pair{Bytes{4}, 160ns})) << "the last of two";
+  EXPECT_EQ(lacking(200ns, 210ns, Bytes{11}), (std::pair{Bytes{1}, Duration::max()}));
+  EXPECT_FALSE(memory.last_shortage(1, 0ns, 1s, Bytes{1000})) << "not known";
 }
 
 TEST(MemoryOverTime, APromptWaitsForAnothersRelease) {

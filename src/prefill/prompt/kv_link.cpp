@@ -81,6 +81,18 @@ Duration KvLink::send(std::int32_t rank, const std::vector<ReadyBytes>& ready,
   return free;
 }
 
+Duration KvLink::end_of(std::int32_t rank, const std::vector<ReadyBytes>& ready,
+                        const DecodeLink& link) {
+  const Duration free = free_[at(rank)], blocked = blocked_[at(rank)], waited = waited_;
+  const std::size_t waits = waits_.size();
+  const Duration end = send(rank, ready, link);
+  free_[at(rank)] = free;
+  blocked_[at(rank)] = blocked;
+  waited_ = waited;
+  waits_.resize(waits);
+  return end;
+}
+
 std::vector<ReadyBytes> ready_layers(Bytes bytes, int layers, Duration start, Duration time,
                                      KvSending sending) {
   if (sending == KvSending::whole || layers <= 1) return {{start + time, bytes}};

@@ -45,6 +45,9 @@ public:
   /// interface. Served in order of calls.
   [[nodiscard]] Duration send(std::int32_t rank, const std::vector<ReadyBytes>& ready,
                               const DecodeLink& link);
+  /// The same end, and nothing is sent.
+  [[nodiscard]] Duration end_of(std::int32_t rank, const std::vector<ReadyBytes>& ready,
+                                const DecodeLink& link);
   [[nodiscard]] const std::vector<KvWait>& waits() const { return waits_; }
   /// The sum of waits().
   [[nodiscard]] Duration waited() const { return waited_; }

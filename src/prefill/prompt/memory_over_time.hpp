@@ -15,6 +15,12 @@ struct FreeMemoryStep {
   Bytes bytes;
 };
 
+/// A time in which a GPU has too little.
+struct MemoryShortage {
+  Bytes lacks;       ///< at most
+  Duration until{};  ///< from then on it has enough; max(): it never has
+};
+
 /// The memory of each GPU over many iterations: what training leaves free, which repeats with the
 /// period, less what prompts hold.
 class MemoryOverTime {
@@ -25,13 +31,17 @@ public:
   /// The least that is free in [from, until); nullopt: not known.
   [[nodiscard]] std::optional<Bytes> least_free(std::int32_t rank, Duration from,
                                                 Duration until) const;
+  /// Where less than `need` is free at some time of [from, until): the last such time. nullopt: all
+  /// fits.
+  [[nodiscard]] std::optional<MemoryShortage> last_shortage(std::int32_t rank, Duration from,
+                                                            Duration until, Bytes need) const;
   /// The most that is ever free, where nothing is held.
   [[nodiscard]] std::optional<Bytes> most_free(std::int32_t rank) const;
   void hold(std::int32_t rank, Duration from, Duration until, Bytes bytes);
   /// No call asks before this time any more.
   void forget(std::int32_t rank, Duration before);
-  /// The first end of what is held after `from`; nullopt: nothing is.
-  [[nodiscard]] std::optional<Duration> next_release(std::int32_t rank, Duration from) const;
+  /// The end of all that is held on any GPU.
+  [[nodiscard]] Duration last_release() const { return last_release_; }
 
 private:
   struct Hold {
@@ -39,8 +49,13 @@ private:
     Bytes bytes;
   };
   [[nodiscard]] Bytes left_by_training(std::int32_t rank, Duration from, Duration until) const;
+  /// When that changes next.
+  [[nodiscard]] Duration next_step(std::int32_t rank, Duration after) const;
+  [[nodiscard]] Bytes free_at(std::int32_t rank, Duration time) const;
+  /// When that may change next.
+  [[nodiscard]] Duration next_change(std::int32_t rank, Duration after) const;
 
-  Duration period_;
+  Duration period_, last_release_{};
   std::vector<std::vector<FreeMemoryStep>> steps_;
   std::vector<std::vector<Hold>> holds_;
 };
@@ -49,6 +64,8 @@ private:
 /// a pass of `in_pass` tokens needs while it runs. None without dimensions.
 [[nodiscard]] Bytes prompt_memory(const ServedModel& model, std::int64_t tokens,
                                   std::int64_t in_pass, int stage);
+/// The same of a prompt all in all: its widest pass is of `chunk` tokens at most.
+[[nodiscard]] Bytes held_memory(const ServedModel& model, std::int64_t tokens, int stage);
 /// Layers of a stage: equal shares, the remainder on the first.
 [[nodiscard]] int layers_of_stage(const ServedModel& model, int stage);
 
