@@ -93,6 +93,7 @@ prefill::LiveOptions live_options(const PlannedStretches& planned, const Prefill
   options.manners.expects = {settings.signals, settings.stretch};
   options.controller.expects = options.manners.expects;
   if (planned.sends_kv()) options.kv = settings.kv;
+  if (planned.limits_memory()) options.memory = planned.memory;
   options.manners.takes = [&planned, &times](std::size_t model, std::int32_t request,
                                              Duration whole) {
     return times.of(request, whole, planned.served[model].model.noise);

@@ -63,7 +63,10 @@ Json json_of(const StretchOutcome& stretch) {
                {"kv_bytes", stretch.kv.bytes.count()},
                {"kv_messages_bound", stretch.kv.messages_bound},
                {"kv_delay", stretch.kv.delay.count()},
+               {"memory", Json::array()},
                {"requests", Json::array()}};
+  for (const prefill::GpuMemory& each : stretch.memory)
+    json["memory"].push_back({each.rank, each.capacity.count(), each.peak.count()});
   for (const StretchTime& each : kStretchTimes) json[each.name] = (stretch.*each.member).count();
   for (const PlayedRequest& each : stretch.requests) json["requests"].push_back(json_of(each));
   return json;
@@ -77,6 +80,9 @@ StretchOutcome stretch_of(const Json& json) {
   stretch.blocks_bound_by_prefill = json.at("blocks_bound");
   stretch.kv = {json.at("kv_slices"), Bytes{json.at("kv_bytes").get<std::int64_t>()},
                 json.at("kv_messages_bound"), Duration{json.at("kv_delay").get<std::int64_t>()}};
+  for (const Json& each : json.at("memory"))
+    stretch.memory.push_back(
+        {each.at(0), Bytes{each.at(1).get<std::int64_t>()}, Bytes{each.at(2).get<std::int64_t>()}});
   for (const Json& each : json.at("requests")) stretch.requests.push_back(request_of(each));
   return stretch;
 }

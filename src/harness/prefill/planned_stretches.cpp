@@ -29,19 +29,36 @@ Schedule one_schedule(const std::string& name, const Scenario& scenario) {
   return planner::choose_schedule(request, scenario).schedule;
 }
 
+/// Slices are rounded one by one where they are played.
+constexpr Duration kRounding = std::chrono::microseconds{1};
+
+/// What GPUs have for prompts in each stretch. What ranks do late they do within the guard.
+prefill::ControllerMeans means_of(const PlannedStretches& planned,
+                                  const PrefillSettings& settings) {
+  prefill::ControllerMeans means;
+  means.sending = settings.kv;
+  if (planned.sends_kv())
+    means.link.emplace(
+        planned.stretch_time(),
+        prefill::interface_holds(planned.training, planned.predicted, planned.bubbles.gpus));
+  if (!planned.limits_memory()) return means;
+  means.memory.emplace(
+      planned.stretch_time(),
+      prefill::free_memory_steps(planned.schedule, planned.scenario, planned.training,
+                                 planned.predicted, planned.served));
+  for (const prefill::Served& each : planned.served)
+    means.held_after = std::max(means.held_after, each.model.guard + kRounding);
+  return means;
+}
+
 /// Each datacenter's controller has its decode rank; requests are at hand in all of them.
 std::vector<prefill::Decision> place_with_kv(const PlannedStretches& planned,
                                              const PrefillSettings& settings,
                                              const prefill::FillRange& range) {
-  prefill::ControllerMeans means;
-  means.sending = settings.kv;
-  means.link.emplace(
-      planned.stretch_time(),
-      prefill::interface_holds(planned.training, planned.predicted, planned.bubbles.gpus));
   const scenario::RegionTable nowhere;
   prefill::InferenceController controller{
       prefill::serving_sites(planned.scenario, planned.served, planned.bubbles, settings.policy,
-                             range, means),
+                             range, means_of(planned, settings)),
       nowhere, prefill::Routing::ttft};
   std::vector<prefill::Request> requests = planned.requests;
   for (prefill::Request& request : requests) request.region.clear();
@@ -59,13 +76,14 @@ std::vector<prefill::Decision> place(const PlannedStretches& planned,
   }
   const prefill::FillRange range{false, settings.pairs, true};
   if (planned.sends_kv()) return place_with_kv(planned, settings, range);
-  prefill::Controller controller{planned.bubbles, planned.served, settings.policy, range};
+  prefill::Controller controller{planned.bubbles, planned.served, settings.policy, range,
+                                 means_of(planned, settings)};
   return prefill::place_open_loop(controller, planned.requests);
 }
 
 /// Throws Error where the scenario or a request says something that ranks would not keep to.
-void require_playable(const PlannedStretches& planned, PrefillController controller) {
-  const bool is_planned = controller == PrefillController::planned;
+void require_playable(const PlannedStretches& planned, const PrefillSettings& settings) {
+  const bool is_planned = settings.controller == PrefillController::planned;
   for (const prefill::Served& each : planned.served) {
     const ServedModel& model = each.model;
     if (!is_planned && (model.chunk > 0 || model.batch > 1))
@@ -79,9 +97,11 @@ void require_playable(const PlannedStretches& planned, PrefillController control
                      "play prefills as long as they are estimated"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
   }
-  if (std::ranges::any_of(planned.scenario.memory.capacity,
-                          [](const auto& capacity) { return capacity.has_value(); }))
-    fail("{}: prefill on ranks keeps no account of memory. Leave memory.capacity out.",
+  if (planned.limits_memory() && settings.backlog)
+    fail("{}: a backlog keeps no account of memory. Leave memory.capacity out.",
+         planned.scenario.name);
+  if (planned.limits_memory() && settings.manners == prefill::Manners::careless)
+    fail("{}: --policy careless keeps no account of memory. Leave memory.capacity out.",
          planned.scenario.name);
   for (const prefill::Request& request : planned.requests)
     if (is_planned && request.takes)
@@ -140,7 +160,9 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   load.seed = planned.scenario.run.seed;
   if (!settings.listen)
     planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
-  require_playable(planned, settings.controller);
+  planned.memory = std::make_shared<const prefill::MemoryBesideBlocks>(
+      planned.schedule, planned.scenario, planned.training, *planned.graph, planned.served);
+  require_playable(planned, settings);
   if (settings.controller == PrefillController::planned)
     planned.decisions = place(planned, settings);
   const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
@@ -151,6 +173,8 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
       seeded_orders(settings.warmup + settings.pairs, planned.scenario.run.seed);
   return planned;
 }
+
+bool PlannedStretches::limits_memory() const { return memory->limits(); }
 
 bool PlannedStretches::sends_kv() const {
   return std::ranges::any_of(served,
@@ -165,10 +189,12 @@ FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) 
       continue;
     for (Duration* time : {&decision.arrival, &decision.start, &decision.end}) *time -= begin;
     for (prefill::PlacedPass& pass : decision.passes) pass.start -= begin;
+    for (Duration& until : decision.held_until) until -= begin;
     stretch.decisions.push_back(decision);
   }
-  stretch.filled = prefill::fill_plan(training, predicted, stretch_time(), served,
-                                      stretch.decisions, {settings.manners, settings.kv, graph});
+  stretch.filled = prefill::fill_plan(
+      training, predicted, stretch_time(), served, stretch.decisions,
+      {settings.manners, settings.kv, graph, limits_memory() ? memory : nullptr});
   stretch.filled.plan.schedule += "+prefill";
   stretch.predicted =
       sim::simulate_results(plan::with_noise(stretch.filled.plan, scenario.run, pair));

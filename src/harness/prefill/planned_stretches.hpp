@@ -11,6 +11,7 @@
 #include "prefill/bounds.hpp"
 #include "prefill/live/live_rank.hpp"
 #include "prefill/lowering/filled_plan.hpp"
+#include "prefill/lowering/row_memory.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
 #include "trace/timeline/timeline.hpp"
@@ -38,6 +39,7 @@ struct PlannedStretches {
   std::shared_ptr<const prefill::TrainingGraph> graph;  ///< of both
   prefill::IterationBubbles bubbles;
   std::vector<prefill::Served> served;
+  std::shared_ptr<const prefill::MemoryBesideBlocks> memory;  ///< of a stretch
   std::vector<prefill::Request> requests;  ///< of the load; of a backlog, the file
   /// Of all stretches, by the clock of requests; none where the controller decides in the run.
   std::vector<prefill::Decision> decisions;
@@ -45,6 +47,8 @@ struct PlannedStretches {
   std::vector<bool> prefill_first;  ///< by pair, warm-up included: its order
 
   [[nodiscard]] Duration stretch_time() const { return bubbles.period; }
+  /// Has some GPU a capacity?
+  [[nodiscard]] bool limits_memory() const;
   /// Does some model send keys and values?
   [[nodiscard]] bool sends_kv() const;
   /// The stretch with prefill of a measured pair. Each is made when it is asked for.

@@ -108,6 +108,7 @@ ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest*
   if (decision.refused) {
     json["answer"] = "refused";
     json["reason"] = to_string(*decision.refused);
+    if (decision.lacks > Bytes{}) json["lacks_bytes"] = decision.lacks.count();
   } else {
     json["answer"] = played != nullptr && played->is_done ? "done" : "failed";
     if (json["answer"] == "failed")
@@ -156,6 +157,31 @@ PlayedKv kv_of(const PrefillRun& run, StretchOutcome StretchPair::*side) {
   PlayedKv all;
   for (const StretchPair& pair : run.pairs) all += (pair.*side).kv;
   return all;
+}
+
+/// The most that each GPU held in all stretches, as measured and as predicted.
+ordered_json memory_json(const PrefillRun& run) {
+  std::map<std::int32_t, std::pair<prefill::GpuMemory, Bytes>> gpus;
+  for (const StretchPair& pair : run.pairs) {
+    for (const prefill::GpuMemory& each : pair.with.memory) {
+      prefill::GpuMemory& own = gpus.try_emplace(each.rank, each, Bytes{}).first->second.first;
+      own.peak = std::max(own.peak, each.peak);
+    }
+    for (const prefill::GpuMemory& each : pair.predicted.memory) {
+      Bytes& peak = gpus.try_emplace(each.rank, each, Bytes{}).first->second.second;
+      peak = std::max(peak, each.peak);
+    }
+  }
+  ordered_json all = ordered_json::array();
+  std::int64_t over = 0;
+  for (const auto& [rank, own] : gpus) {
+    over += own.first.fits() ? 0 : 1;
+    all.push_back({{"rank", rank},
+                   {"capacity_bytes", own.first.capacity.count()},
+                   {"peak_bytes", own.first.peak.count()},
+                   {"predicted_peak_bytes", own.second.count()}});
+  }
+  return {{"gpus_over_capacity", over}, {"gpus", all}};
 }
 
 struct Counts {
@@ -309,6 +335,7 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
     if (settings.controller == PrefillController::live)
       json["kv"]["gpus_short_of_slices"] = short_of_slices(planned, settings).gpus;
   }
+  if (planned.limits_memory()) json["memory"] = memory_json(run);
   json["requests_detail"] = ordered_json::array();
   for (const prefill::Decision& each : run.answers) {
     const auto found = played.find(each.request);

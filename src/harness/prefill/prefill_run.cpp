@@ -77,7 +77,8 @@ std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
   for (const prefill::Decision& each : mine)
     all.push_back({each.request, each.arrival.count(), each.tokens, each.model,
                    each.refused ? static_cast<int>(*each.refused) : -1, each.pipeline,
-                   each.start.count(), each.end.count(), each.compute.count(), each.hops.count()});
+                   each.start.count(), each.end.count(), each.compute.count(), each.hops.count(),
+                   each.lacks.count()});
   const std::string text = ranks.world().broadcast(all.dump(), from);
   std::vector<prefill::Decision> answers;
   for (const auto& each : nlohmann::json::parse(text)) {
@@ -91,6 +92,7 @@ std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
     answers.back().end = time(7);
     answers.back().compute = time(8);
     answers.back().hops = time(9);
+    answers.back().lacks = Bytes{each[10].get<std::int64_t>()};
   }
   return answers;
 }

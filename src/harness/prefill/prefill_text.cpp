@@ -30,6 +30,25 @@ std::string kv_text(const ordered_json& schedule) {
       to_text(Duration{schedule["predicted_training_delay"]["by_kv_ns"].get<std::int64_t>()}));
 }
 
+/// Of the GPU that came nearest to its capacity; empty where none is known.
+std::string memory_text(const ordered_json& schedule) {
+  if (!schedule.contains("memory")) return {};
+  const auto share = [](const ordered_json& gpu, const char* which) {
+    return gpu[which].get<double>() / gpu["capacity_bytes"].get<double>();
+  };
+  const ordered_json* fullest = nullptr;
+  for (const ordered_json& gpu : schedule["memory"]["gpus"])
+    if (fullest == nullptr || share(gpu, "peak_bytes") > share(*fullest, "peak_bytes"))
+      fullest = &gpu;
+  if (fullest == nullptr) return {};
+  return fmt::format(
+      "memory: rank {} was fullest, {} of {} ({} predicted); {} refused for memory\n",
+      (*fullest)["rank"].get<int>(), to_text(Bytes{(*fullest)["peak_bytes"].get<std::int64_t>()}),
+      to_text(Bytes{(*fullest)["capacity_bytes"].get<std::int64_t>()}),
+      to_text(Bytes{(*fullest)["predicted_peak_bytes"].get<std::int64_t>()}),
+      schedule["requests"]["refused"]["memory"].get<std::int64_t>());
+}
+
 /// Empty where blocks were timed.
 std::string real_text(const ordered_json& record) {
   if (!record.contains("real")) return {};
@@ -80,6 +99,11 @@ std::string why_not_sound(const PrefillRun& run) {
         "no prompt of {} was done: nothing of their layers was held against one rank (give "
         "bubbles that hold them, a wider prefill.guard, or measured costs)",
         run.answers.size());
+  for (const StretchPair& pair : run.pairs)
+    for (const prefill::GpuMemory& each : pair.with.memory)
+      if (!each.fits())
+        return fmt::format("rank {} held {} bytes at once, of {} (memory.capacity)", each.rank,
+                           each.peak.count(), each.capacity.count());
   std::set<std::int64_t> answered;
   for (const auto* const all : {&run.answers, &run.cancelled})
     for (const prefill::Decision& each : *all)
@@ -148,7 +172,7 @@ std::string prefill_text(const ordered_json& record) {
                      pairs["verdict"].get<std::string>(),
                      delay["blocks_bound_by_prefill"].get<std::int64_t>(),
                      time(delay["total_ns"])) +
-         kv_text(schedule) + real_text(record);
+         kv_text(schedule) + memory_text(schedule) + real_text(record);
 }
 
 }  // namespace longhaul::harness

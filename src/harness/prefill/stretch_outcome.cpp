@@ -194,6 +194,9 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     outcome.prefill += played_stage(stage, results).computed;
     outcome.late += !results.outcomes.empty() && results.outcomes[index(stage.op)] == Outcome::late;
   }
+  if (planned.limits_memory())
+    outcome.memory = prefill::memory_of_rows(*planned.memory, *planned.graph, planned.served,
+                                             stretch.filled, stretch.decisions, results);
   return outcome;
 }
 

@@ -45,6 +45,7 @@ struct StretchOutcome {
   Duration delay{};                          ///< by how much these began after they could have
   prefill::LiveTally tally{};                ///< of a live run
   PlayedKv kv{};
+  std::vector<prefill::GpuMemory> memory{};  ///< of GPUs whose capacity is known
   std::vector<PlayedRequest> requests{};
 };
 

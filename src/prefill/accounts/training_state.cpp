@@ -49,22 +49,33 @@ std::vector<std::vector<MemoryChange>> activation_changes(const Schedule& schedu
 
 }  // namespace
 
+std::vector<GpuCapacity> capacities_of_gpus(const Schedule& schedule, const Scenario& scenario,
+                                            const std::vector<Served>& served) {
+  const int gpus = scenario.training_ranks();
+  const auto needs = schedule::device_memory(schedule, scenario);
+  const auto weights = served_weights(gpus, served);
+  std::vector<GpuCapacity> all(to_size(gpus));
+  for (int rank = 0; rank < gpus; ++rank) {
+    const schedule::DeviceNeed& need = needs[index(scenario.place_of(Rank{rank}).stage)];
+    if (!need.capacity) continue;
+    const Bytes fixed = need.weights + need.gradients + need.optimizer + need.buffers;
+    all[at(rank)] = {need.capacity, *need.capacity - fixed - weights[at(rank)]};
+  }
+  return all;
+}
+
 std::vector<std::vector<FreeMemoryStep>> free_memory_steps(const Schedule& schedule,
                                                            const Scenario& scenario,
                                                            const Plan& plan, const OpTimes& times,
                                                            const std::vector<Served>& served) {
   const int gpus = scenario.training_ranks();
   std::vector<std::vector<FreeMemoryStep>> steps(to_size(gpus));
-  const auto needs = schedule::device_memory(schedule, scenario);
-  const auto weights = served_weights(gpus, served);
+  const auto capacities = capacities_of_gpus(schedule, scenario, served);
   auto changes = activation_changes(schedule, scenario, plan, times);
   for (int rank = 0; rank < gpus; ++rank) {
-    const auto place = scenario.place_of(Rank{rank});
-    const schedule::DeviceNeed& need = needs[index(place.stage)];
-    if (!need.capacity) continue;
-    const Bytes fixed = need.weights + need.gradients + need.optimizer + need.buffers;
+    if (!capacities[at(rank)].capacity) continue;
     auto& own = steps[at(rank)];
-    own.push_back({Duration{}, *need.capacity - fixed - weights[at(rank)]});
+    own.push_back({Duration{}, capacities[at(rank)].free});
     // What is released at an instant is free before what is taken at it.
     std::ranges::stable_sort(changes[at(rank)], [](const MemoryChange& a, const MemoryChange& b) {
       return a.at < b.at || (a.at == b.at && a.bytes > b.bytes);

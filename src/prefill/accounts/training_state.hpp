@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,16 @@
 #include "trace/timeline/timeline.hpp"
 
 namespace longhaul::prefill {
+
+/// A GPU's memory: nullopt and 0 where the capacity is not known.
+struct GpuCapacity {
+  std::optional<Bytes> capacity{};
+  Bytes free;  ///< less static memory of training and weights of served models
+};
+/// By training GPU.
+[[nodiscard]] std::vector<GpuCapacity> capacities_of_gpus(const Schedule& schedule,
+                                                          const Scenario& scenario,
+                                                          const std::vector<Served>& served);
 
 /// What training and the weights of served models leave of each GPU's memory over an iteration:
 /// capacity less static memory, less activations, which blocks take and release as they start and

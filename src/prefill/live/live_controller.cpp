@@ -145,6 +145,7 @@ std::optional<RefusalReason> LiveController::admit(Waiting& waiting) {
   if (!whole) return RefusalReason::profile;
   waiting.whole = *whole;
   if (!could_hold(waiting)) return RefusalReason::too_long;
+  if (lacking_memory(waiting) > Bytes{}) return RefusalReason::memory;
   return std::nullopt;
 }
 
@@ -163,12 +164,13 @@ bool LiveController::could_hold(const Waiting& waiting) {
 void LiveController::place_arrived(Duration now) {
   if (arrived_.empty()) return;
   FreeTime free = free_time(now);
+  std::optional<MemoryOverTime> memory = expected_memory(now);
   for (Waiting& waiting : std::exchange(arrived_, {})) {
     if (!some_decode_slot(waiting.model)) {
       refuse(waiting, RefusalReason::decode);
       continue;
     }
-    const auto choice = choose(free, waiting, now);
+    const auto choice = choose(free, memory, waiting, now);
     const auto& slo = model(waiting.model).slo_ttft;
     const Duration since = waiting.request.arrival - clock_;
     const Duration soonest = choice ? choice->start : expected_.end(now);
@@ -179,6 +181,9 @@ void LiveController::place_arrived(Duration now) {
       pending_.push_back(std::move(waiting));
     } else {
       take(free, waiting, *choice);
+      if (memory)
+        hold(*memory, waiting, choice->pipeline, choice->start,
+             choice->start + released_after(waiting));
       place(waiting, choice->pipeline, choice->start, now);
     }
   }
@@ -193,7 +198,7 @@ void LiveController::place_in_order(Duration now) {
       look_ = std::min(look_, now + kAgain);
       return;
     }
-    const auto choice = choose(*free, *front, now);
+    const auto choice = choose(*free, std::nullopt, *front, now);
     if (!choice) return;
     if (choice->start - options_.lead > now) {
       look_ = std::min(look_, choice->start - options_.lead);
@@ -302,8 +307,9 @@ FreeTime LiveController::free_time(Duration now) {
   return free;
 }
 
-std::optional<LiveController::Choice> LiveController::choose(FreeTime& free, const Waiting& waiting,
-                                                             Duration now) {
+std::optional<LiveController::Choice> LiveController::choose(
+    FreeTime& free, const std::optional<MemoryOverTime>& memory, const Waiting& waiting,
+    Duration now) {
   const ServedModel& own = model(waiting.model);
   std::optional<Choice> best;
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
@@ -311,8 +317,8 @@ std::optional<LiveController::Choice> LiveController::choose(FreeTime& free, con
     if (each.model != waiting.model || drained_[p] || !has_decode_slot(p) ||
         !has_room(p, waiting.request.tokens))
       continue;
-    const auto start = earliest_pass(free, own, each.pipeline, waiting.whole, now,
-                                     best ? best->start : free.period());
+    const auto start =
+        earliest_of(free, memory, waiting, p, now, best ? best->start : free.period());
     if (!start) continue;
     Choice choice{p, *start, {}};
     if (options_.policy == PlacementPolicy::best_fit)

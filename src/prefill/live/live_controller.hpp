@@ -12,7 +12,9 @@
 #include "prefill/backlog_queue.hpp"
 #include "prefill/live/arrivals.hpp"
 #include "prefill/live/live_plan.hpp"
+#include "prefill/play/block_memory.hpp"
 #include "prefill/play/expected_training.hpp"
+#include "prefill/prompt/memory_over_time.hpp"
 
 namespace longhaul::prefill {
 
@@ -26,7 +28,8 @@ struct LiveControllerOptions {
   /// When GPUs hear of an answer at the latest: a bubble that is open as it is filled, as at a
   /// stretch's begin, is filled from then on.
   Duration heard_after{};
-  Expectation expects{};              ///< what it goes by
+  Expectation expects{};                               ///< what it goes by
+  std::shared_ptr<const MemoryBesideBlocks> memory{};  ///< of an open loop; nullptr: all fits
   std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };
 
@@ -52,6 +55,8 @@ struct LivePlaced {
 /// a prompt holds a place at its decode rank until its first token, or until it is killed, which
 /// follows from what its GPU goes by: a layer of it ended and training's block was ready. An open
 /// loop's request that finds none is refused (`decode`), one of a backlog waits.
+/// With `memory` a prompt is placed where it fits beside training, as that is expected, and beside
+/// what was placed before, each until its first token; one that fits nowhere is refused (`memory`).
 /// Stretches follow each other: begin_stretch(), a source() that is played, end_stretch().
 class LiveController {
 public:
@@ -128,7 +133,24 @@ private:
   /// From the last stage's end until the first token.
   [[nodiscard]] Duration after_stages(const Waiting& waiting) const;
   [[nodiscard]] bool sends(const ServedModel& model) const;
-  [[nodiscard]] std::optional<Choice> choose(FreeTime& free, const Waiting& waiting, Duration now);
+  /// What GPUs have for prompts from now on; nullopt: all fits.
+  [[nodiscard]] std::optional<MemoryOverTime> expected_memory(Duration now);
+  void hold(MemoryOverTime& memory, const Waiting& waiting, std::size_t pipeline, Duration start,
+            Duration until) const;
+  [[nodiscard]] Duration released_after(const Waiting& waiting) const;
+  /// More than a GPU ever has, on the pipeline that lacks least.
+  [[nodiscard]] Bytes lacking_memory(const Waiting& waiting) const;
+  /// When the pipeline may have memory for the prompt, which lacks it from `start` on.
+  [[nodiscard]] std::optional<Duration> lacks_until(const MemoryOverTime& memory,
+                                                    const Waiting& waiting, std::size_t pipeline,
+                                                    Duration start) const;
+  [[nodiscard]] std::optional<Duration> earliest_of(FreeTime& free,
+                                                    const std::optional<MemoryOverTime>& memory,
+                                                    const Waiting& waiting, std::size_t pipeline,
+                                                    Duration now, Duration limit) const;
+  [[nodiscard]] std::optional<Choice> choose(FreeTime& free,
+                                             const std::optional<MemoryOverTime>& memory,
+                                             const Waiting& waiting, Duration now);
   void take(FreeTime& free, const Waiting& waiting, const Choice& choice);
   void place(const Waiting& waiting, std::size_t pipeline, Duration start, Duration now);
   void refuse(const Waiting& waiting, RefusalReason reason);

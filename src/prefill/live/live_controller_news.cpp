@@ -147,6 +147,7 @@ Decision LiveController::decision_of(const Waiting& waiting) const {
 void LiveController::refuse(const Waiting& waiting, RefusalReason reason) {
   refused_.push_back(decision_of(waiting));
   refused_.back().refused = reason;
+  if (reason == RefusalReason::memory) refused_.back().lacks = lacking_memory(waiting);
   arrivals_.tell({.kind = NewsKind::refused,
                   .request = waiting.request.id,
                   .arrival = waiting.request.arrival,

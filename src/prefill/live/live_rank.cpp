@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "prefill/live/live_kv.hpp"
+#include "prefill/prompt/memory_over_time.hpp"
 
 namespace longhaul::prefill {
 namespace {
@@ -41,13 +43,12 @@ void LiveRank::heed(const plan::OpEnd& end, Duration now) {
   const LiveOp& op = live_.ops[index(end.op)];
   switch (op.kind) {
     case LiveOp::Kind::answer: return take(LiveAnswer::of(end.words), now);
-    case LiveOp::Kind::stage: {
-      if (op.stage == 0) slots_[LiveAnswer::of(end.words).request] = op.number;
-      return;
-    }
+    case LiveOp::Kind::stage: return stage_ended(op, LiveAnswer::of(end.words));
     case LiveOp::Kind::arrived: return void(arrived_.insert({op.pipeline, op.number, op.stage}));
-    case LiveOp::Kind::training:
     case LiveOp::Kind::slice:
+      if (live_.plan.rank_of(end.op) == Rank{rank_}) slice_left(LiveSlice::of(end.words));
+      return;
+    case LiveOp::Kind::training:
     case LiveOp::Kind::slice_arrived:
     case LiveOp::Kind::token:
     case LiveOp::Kind::other: return;
@@ -111,6 +112,7 @@ std::optional<plan::Decision> LiveRank::go_on() {
     return std::nullopt;
   }
   if (manners_.overrun == Overrun::kill && manners_.gives_way && expected_.is_ready(rank_)) {
+    hold_until_killed();
     running_.reset();
     ++log_.tally.killed;
     return std::nullopt;
@@ -137,7 +139,7 @@ std::optional<plan::Decision> LiveRank::start_one(Duration now, Duration& wake) 
   for (const std::size_t i : in_turn(next)) {
     const Given& each = given_[i];
     if (!slot_for(each)) continue;
-    if (!manners_.gives_way) return begin(i);
+    if (!manners_.gives_way) return begin(i, now);
     // One GPU's prompts follow each other from the bubble's begin on; stages keep their times.
     if (model_of(each.answer.pipeline).stages > 1 && now < each.start) {
       wake = std::min(wake, each.start);
@@ -145,12 +147,12 @@ std::optional<plan::Decision> LiveRank::start_one(Duration now, Duration& wake) 
     }
     if (!closes) closes = expected_.closes(rank_, next, now);
     if (*closes <= now) return std::nullopt;  // a block computes
-    if (now + each.estimate <= *closes) return begin(i);
+    if (now + each.estimate <= *closes && has_memory(each, now)) return begin(i, now);
   }
   return std::nullopt;
 }
 
-plan::Decision LiveRank::begin(std::size_t which) {
+plan::Decision LiveRank::begin(std::size_t which, Duration now) {
   const Given given = given_[which];
   given_.erase(given_.begin() + static_cast<std::ptrdiff_t>(which));
   const LiveAnswer& answer = given.answer;
@@ -165,6 +167,10 @@ plan::Decision LiveRank::begin(std::size_t which) {
                              ? served_[model].model.stage_time(
                                    manners_.takes(model, answer.request, whole), given.stage)
                              : given.estimate;
+  if (const ServedModel& own = served_[model].model; manners_.memory)
+    held_[answer.request] = {
+        asks(answer, given.stage, now),
+        sends(own) ? kv_slices(own, answer.tokens, given.stage, live_.sending).size() : 0};
   const SlotStage& stage = live_.slot(answer.pipeline, slot)[to_size(given.stage)];
   running_ = Running{answer, stage, takes, 0, given.stage, slot};
   return draw_part();
@@ -186,6 +192,51 @@ plan::Decision LiveRank::draw_part() {
                                    .part = running.part - 1,
                                    .parts = running.stage.parts});
   return plan::Draw{op, takes, running.answer.words()};
+}
+
+bool LiveRank::sends(const ServedModel& model) const {
+  return !live_.decodes.empty() && sends_kv(model);
+}
+
+/// What sends nothing is over with its last stage, on whichever GPU.
+void LiveRank::stage_ended(const LiveOp& op, const LiveAnswer& answer) {
+  if (op.stage == 0) slots_[answer.request] = op.number;
+  const auto& stages = live_.slot(op.pipeline, op.number);
+  const bool is_over =
+      to_size(op.stage) + 1 == stages.size() && op.part + 1 == stages[at(op.stage)].parts;
+  if (is_over && !sends(model_of(op.pipeline))) held_.erase(answer.request);
+}
+
+void LiveRank::slice_left(const LiveSlice& slice) {
+  const auto own = held_.find(slice.request);
+  if (own != held_.end() && --own->second.slices == 0) held_.erase(own);
+}
+
+/// Of what is killed only the layers leave that it has computed; of one sent whole nothing does.
+void LiveRank::hold_until_killed() {
+  const auto own = held_.find(running_->answer.request);
+  if (own == held_.end()) return;
+  const ServedModel& model = model_of(running_->answer.pipeline);
+  if (sends(model))
+    for (const KvSlice& slice :
+         kv_slices(model, running_->answer.tokens, running_->number, live_.sending))
+      if (live_.sending == KvSending::whole || slice.part >= running_->part) --own->second.slices;
+  if (own->second.slices == 0) held_.erase(own);
+}
+
+HeldBytes LiveRank::asks(const LiveAnswer& answer, int stage, Duration now) const {
+  const ServedModel& model = model_of(answer.pipeline);
+  const Duration whole = *model.time(answer.tokens);
+  Duration until = now + pass_span(model, whole) - stage_offset(model, whole, stage);
+  if (sends(model)) until += kv_tail(model, answer.tokens, whole, live_.sending);
+  return {held_memory(model, answer.tokens, stage), until + model.guard};
+}
+
+bool LiveRank::has_memory(const Given& given, Duration now) {
+  if (!manners_.memory || manners_.memory->of(rank_) == nullptr) return true;
+  std::vector<HeldBytes> others;
+  for (const auto& [request, held] : held_) others.push_back(held.bytes);
+  return manners_.memory->fits(rank_, expected_, now, asks(given.answer, given.stage, now), others);
 }
 
 }  // namespace longhaul::prefill

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
 
 #include "prefill/live/live_plan.hpp"
+#include "prefill/play/block_memory.hpp"
 #include "prefill/play/expected_training.hpp"
 
 namespace longhaul::prefill {
@@ -86,6 +88,8 @@ struct LiveManners {
   /// What a request of a model really takes, all stages together, which is estimated to take
   /// `whole`. Asked as a stage of it starts; empty: what is estimated.
   std::function<Duration(std::size_t model, std::int32_t request, Duration whole)> takes{};
+  /// No prompt begins on a GPU that lacks memory for it; nullptr: all fits.
+  std::shared_ptr<const MemoryBesideBlocks> memory{};
 };
 
 /// The source of a GPU's lane of prefills: it computes what the controller has given it, in the
@@ -93,8 +97,9 @@ struct LiveManners {
 /// one: what was declined takes what the prompts of that bubble leave, for there they were to fit
 /// without it. It has the last word: it starts nothing that would end, by its estimate, after the
 /// next block's earliest start as the ends of all ranks say; what does not fit waits for the next
-/// bubble. A prompt that overruns ends, or is killed at the end of the layer in which the block got
-/// ready.
+/// bubble, and so does what finds no memory beside the prompts that hold it there, and beside
+/// training until it will have left. A prompt that overruns ends, or is killed at the end of the
+/// layer in which the block got ready.
 class LiveRank final : public plan::OpSource {
 public:
   /// All live as long.
@@ -120,14 +125,27 @@ private:
     std::int32_t slot = 0;
   };
 
+  /// Memory of this GPU that a prompt holds until its slices have left, or it is over.
+  struct Held {
+    HeldBytes bytes;
+    std::size_t slices = 0;  ///< that have not left
+  };
+
   void heed(const plan::OpEnd& end, Duration now);
+  void stage_ended(const LiveOp& op, const LiveAnswer& answer);
+  void slice_left(const LiveSlice& slice);
+  void hold_until_killed();
+  [[nodiscard]] bool sends(const ServedModel& model) const;
+  /// What it holds from now on.
+  [[nodiscard]] HeldBytes asks(const LiveAnswer& answer, int stage, Duration now) const;
+  [[nodiscard]] bool has_memory(const Given& given, Duration now);
   void take(const LiveAnswer& answer, Duration now);
   void count_declined();
   [[nodiscard]] std::optional<std::int32_t> slot_for(const Given& given) const;
   [[nodiscard]] std::optional<plan::Decision> go_on();
   [[nodiscard]] std::optional<plan::Decision> start_one(Duration now, Duration& wake);
   [[nodiscard]] std::vector<std::size_t> in_turn(std::size_t next) const;
-  [[nodiscard]] plan::Decision begin(std::size_t which);
+  [[nodiscard]] plan::Decision begin(std::size_t which, Duration now);
   [[nodiscard]] plan::Decision draw_part();
   [[nodiscard]] const ServedModel& model_of(std::int32_t pipeline) const {
     return served_[live_.pipelines[static_cast<std::size_t>(pipeline)].model].model;
@@ -141,6 +159,7 @@ private:
   ExpectedTraining expected_;
   std::vector<Given> given_;  ///< by start
   std::optional<Running> running_;
+  std::map<std::int32_t, Held> held_;           ///< by request
   std::vector<std::int32_t> used_;              ///< by pipeline: slots
   std::map<std::int32_t, std::int32_t> slots_;  ///< by request whose first stage has ended
   std::set<std::tuple<std::int32_t, std::int32_t, int>> arrived_;  ///< pipeline, slot, stage

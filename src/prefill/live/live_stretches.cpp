@@ -25,6 +25,7 @@ LivePlanOptions plan_options(const LiveOptions& options, const IterationBubbles&
 LiveControllerOptions controller_options(const LiveOptions& options) {
   LiveControllerOptions controller = options.controller;
   controller.overrun = options.manners.gives_way ? options.manners.overrun : Overrun::finish;
+  controller.memory = options.memory;
   return controller;
 }
 
@@ -39,6 +40,7 @@ LiveStretches::LiveStretches(const Plan& training, const OpTimes& times,
       options_{std::move(options)},
       controller_{live_, graph_, stretch, served, file, arrivals, controller_options(options_)},
       logs_(live_.plan.ranks.size()) {
+  options_.manners.memory = options_.memory;
   live_.plan.extras.sources.push_back({live_.controller, [this] { return controller_.source(); }});
   for (std::size_t rank = 0; rank < live_.lanes.size(); ++rank) {
     if (live_.lanes[rank] == kNone<LaneId>) continue;

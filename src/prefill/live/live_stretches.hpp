@@ -19,6 +19,8 @@ struct LiveOptions {
   int slots = 0;                     ///< prompts that a GPU may begin in a stretch; 0: slots_of()
   std::optional<KvSending> kv{};     ///< nullopt: keys and values stay
   DrawListener* listener = nullptr;  ///< of the ranks of this process
+  /// What controller and GPUs keep account of; nullptr: memory counts nothing. Of an open loop.
+  std::shared_ptr<const MemoryBesideBlocks> memory{};
 };
 
 /// Stretches that a controller fills while they are played: the plan, its sources, and what carries

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "prefill/lowering/held_memory.hpp"
 #include "prefill/play/expected_training.hpp"
 
 namespace longhaul::prefill {
@@ -12,31 +13,47 @@ namespace {
 class ExpectedDeadlines final : public plan::DeadlineSource {
 public:
   explicit ExpectedDeadlines(std::shared_ptr<const Closings> closings)
-      : closings_{std::move(closings)}, expected_{*closings_->graph} {}
+      : closings_{std::move(closings)}, expected_{*closings_->graph}, held_{*closings_} {}
 
   [[nodiscard]] Duration deadline(OpId op, Duration planned,
                                   const plan::PastEvents& past) override {
     for (const plan::OpEnd& end : past.ended())
-      if (end.iteration == 0) expected_.heed(closings_->training_of[index(end.op)], end.end);
+      if (end.iteration == 0) heed(end);
     const auto found = closings_->of_stage.find(op);
     if (found == closings_->of_stage.end() || past.iteration() != 0) return planned;
+    if (!held_.fits(op, expected_, past.now())) return past.now() - Duration{1};
     const Closings::Closing& closing = found->second;
     const Duration closes = expected_.closes(closing.rank, closing.block, past.now());
     return planned + std::max(Duration{}, closes - closing.planned);
   }
 
 private:
+  void heed(const plan::OpEnd& end) {
+    held_.heed(end.op, end.end);
+    if (const OpId training = closings_->training_of[index(end.op)]; training != kNone<OpId>)
+      expected_.heed(training, end.end);
+  }
+
   std::shared_ptr<const Closings> closings_;
   ExpectedTraining expected_;
+  HeldMemory held_;
 };
 
 }  // namespace
 
 plan::MovingDeadlines expected_deadlines(Closings closings) {
   plan::MovingDeadlines moving;
-  for (std::size_t i = 0; i < closings.training_of.size(); ++i)
-    if (closings.training_of[i] != kNone<OpId>)
-      moving.heeds.push_back(OpId{static_cast<std::uint32_t>(i)});
+  std::vector<bool> heeded(closings.training_of.size(), false);
+  for (std::size_t i = 0; i < heeded.size(); ++i)
+    heeded[i] = closings.training_of[i] != kNone<OpId>;
+  for (const Closings::Holding& holding : closings.holdings) {
+    heeded[index(holding.first)] = true;
+    for (const Closings::Pass& pass : holding.passes)
+      for (const OpId op : {pass.last, pass.slice})
+        if (op != kNone<OpId>) heeded[index(op)] = true;
+  }
+  for (std::size_t i = 0; i < heeded.size(); ++i)
+    if (heeded[i]) moving.heeds.push_back(OpId{static_cast<std::uint32_t>(i)});
   moving.make = [shared = std::make_shared<const Closings>(std::move(closings))] {
     return std::make_unique<ExpectedDeadlines>(shared);
   };

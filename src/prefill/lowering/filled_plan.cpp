@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "prefill/lowering/expected_deadlines.hpp"
+#include "prefill/lowering/held_memory.hpp"
 #include "prefill/lowering/plan_additions.hpp"
 #include "prefill/prompt/memory_over_time.hpp"
 
@@ -267,7 +268,7 @@ private:
   /// As training's blocks are expected. Collectives end with their first member.
   void move_deadlines(FilledPlan& filled) const {
     const TrainingGraph& graph = *options_.graph;
-    Closings closings{options_.graph, {}, {}};
+    Closings closings{.graph = options_.graph};
     closings.training_of.assign(filled.plan.ops.size(), kNone<OpId>);
     std::unordered_map<OpId, std::size_t> place;
     for (const TrainingGraph::Node& node : graph.nodes()) {
@@ -288,6 +289,7 @@ private:
           closed_by ? Closings::Closing{rank, place.at(*closed_by), times_[index(*closed_by)].start}
                     : Closings::Closing{rank, graph.blocks(rank).size(), graph.makespan()};
     }
+    if (options_.memory) add_holdings(closings, filled, served_, decisions_, options_);
     filled.plan.extras.deadlines = expected_deadlines(std::move(closings));
   }
 

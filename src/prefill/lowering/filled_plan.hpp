@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "plan/plan.hpp"
 #include "prefill/placement.hpp"
+#include "prefill/play/block_memory.hpp"
 #include "prefill/play/training_graph.hpp"
 #include "trace/timeline/timeline.hpp"
 
@@ -42,6 +43,9 @@ struct FillOptions {
   /// Of training's plan and times: deadlines move with its lateness (expected_deadlines()).
   /// nullptr: they stay.
   std::shared_ptr<const TrainingGraph> graph{};
+  /// Of training beside them, with `graph`: no prompt begins on a GPU that lacks memory for it.
+  /// nullptr: memory counts nothing.
+  std::shared_ptr<const MemoryBesideBlocks> memory{};
 };
 
 /// A stage of a prefill, and the op that it is; or, in parts one after the other, the last of them.

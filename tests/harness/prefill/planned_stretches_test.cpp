@@ -7,7 +7,12 @@
 #include "base/index.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "harness/prefill/prefill_rows.hpp"
+#include "plan/lowering/lower.hpp"
+#include "plan/rows.hpp"
+#include "prefill/accounts/training_state.hpp"
 #include "scenario/reader/load.hpp"
+#include "schedule/memory.hpp"
+#include "sim/simulate.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -78,9 +83,60 @@ TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
               HasSubstr("a live controller places whole prompts alone"));
   EXPECT_EQ(refusal({"prefill.decode={rate = \"1Gbps\"}"}, tiny_input().at("requests"), live), "");
   EXPECT_THAT(refusal({"prefill.noise=0.1"}), HasSubstr("Leave prefill.noise out"));
-  EXPECT_THAT(refusal({"memory.capacity=1GiB"}), HasSubstr("Leave memory.capacity out"));
+  EXPECT_EQ(refusal({"memory.capacity=1GiB"}), "");
+  EXPECT_EQ(refusal({"memory.capacity=1GiB"}, tiny_input().at("requests"), live), "");
+  PrefillSettings backlog;
+  backlog.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 1};
+  EXPECT_THAT(refusal({"memory.capacity=1GiB"}, tiny_input().at("requests"), backlog),
+              HasSubstr("a backlog keeps no account of memory"));
   EXPECT_THAT(refusal({}, "{\"timestamp\": 0, \"input_length\": 60, \"takes_ns\": 5}\n"),
               HasSubstr("request 0: ranks play prefills as long as they are estimated"));
+}
+
+/// As `longhaul prefill` answers: over iterations that follow each other.
+std::vector<prefill::Decision> simulated_answers(const PlannedStretches& planned,
+                                                 prefill::PlacementPolicy policy) {
+  const Plan once = plan::lower(planned.schedule, planned.scenario);
+  const OpTimes times = sim::simulate(once);
+  Timeline rows;
+  plan::append_rows(rows, once, times, 0);
+  const auto bubbles = prefill::find_bubbles(rows.rows, planned.scenario.training_ranks());
+  prefill::ControllerMeans means;
+  means.memory.emplace(
+      bubbles.period,
+      prefill::free_memory_steps(planned.schedule, planned.scenario, once, times, planned.served));
+  prefill::Controller controller{bubbles, planned.served, policy, {}, means};
+  return prefill::place_open_loop(controller, planned.requests);
+}
+
+/// Activations that prompts are larger than, and room for one of so many tokens beside them.
+std::vector<std::string> room_for(std::int64_t tokens) {
+  const std::string activation = "costs.activation=1KiB";
+  const PlannedStretches planned = tiny({activation}, {});
+  const ServedModel& model = planned.served[0].model;
+  Bytes most;
+  for (const auto& need : schedule::device_memory(planned.schedule, planned.scenario))
+    most = std::max(most, need.total());
+  const Bytes weights = model.dimensions->weights();
+  const Bytes share = weights / 2 + Bytes{weights.count() % 2};
+  return {activation, fmt::format("memory.capacity={}B",
+                                  (most + share + prefill::held_memory(model, tokens, 0)).count())};
+}
+
+// Prompts of 60 and of 80 tokens find no room; of the others one may wait for another.
+TEST(PlannedStretches, RefuseForMemoryWhatTheSimulatorRefuses) {
+  PrefillSettings settings;
+  settings.pairs = 6;
+  const PlannedStretches planned = tiny(room_for(20), settings);
+  const auto simulated = simulated_answers(planned, settings.policy);
+  ASSERT_EQ(planned.decisions.size(), simulated.size());
+  int refused = 0;
+  for (std::size_t i = 0; i < simulated.size(); ++i) {
+    EXPECT_EQ(planned.decisions[i].refused, simulated[i].refused) << "request " << i;
+    EXPECT_EQ(planned.decisions[i].lacks, simulated[i].lacks) << "request " << i;
+    refused += simulated[i].refused == prefill::RefusalReason::memory ? 1 : 0;
+  }
+  EXPECT_EQ(refused, 2);
 }
 
 }  // namespace

@@ -132,5 +132,28 @@ TEST_F(PredictedRun, CountsPromptsByLength) {
     EXPECT_FALSE(requests.contains(constant)) << constant;
 }
 
+TEST_F(PredictedRun, IsNotSoundWhereAGpuHeldMoreThanItHas) {
+  settings_.backlog.reset();
+  const std::vector<std::string> capacity{"memory.capacity=1GiB"};
+  planned_ = plan_stretches(scenario::parse_scenario(tiny_input().at("scenario"), "tiny", capacity),
+                            "gpipe", tiny_input().at("requests"), "requests", settings_);
+  stretch_ = planned_.fill(0, settings_);
+  PrefillRun run = played(stretch_.predicted);
+  EXPECT_EQ(why_not_sound(run), "");
+  const auto memory_of = [&] {
+    return nlohmann::json(
+        prefill_record(planned_, run, {}, settings_, {}))["schedules"][0]["memory"];
+  };
+  const nlohmann::json sound = memory_of();
+  EXPECT_EQ(sound["gpus_over_capacity"], 0);
+  ASSERT_EQ(sound["gpus"].size(), 4U);
+  EXPECT_EQ(sound["gpus"][3]["capacity_bytes"], 1 << 30);
+  EXPECT_GT(sound["gpus"][3]["peak_bytes"], 8 << 20) << "weights alone";
+  EXPECT_EQ(sound["gpus"][3]["peak_bytes"], sound["gpus"][3]["predicted_peak_bytes"]);
+  run.pairs[0].with.memory[3].peak = 1_GiB + Bytes{1};
+  EXPECT_THAT(why_not_sound(run), HasSubstr("rank 3 held 1073741825 bytes at once"));
+  EXPECT_EQ(memory_of()["gpus_over_capacity"], 1);
+}
+
 }  // namespace
 }  // namespace longhaul::harness

@@ -1,12 +1,18 @@
 // Prompts that a controller places while ranks play: by the virtual clock ranks do what the
 // simulator says, which asks the same sources.
+#include <set>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
 #include "plan/rows.hpp"
 #include "played_plan.hpp"
 #include "prefill/live/live_stretches.hpp"
+#include "prefill/lowering/row_memory.hpp"
+#include "schedule/generators/registry.hpp"
 #include "support/filled_stretches.hpp"
+#include "support/prefills/heterogeneous.hpp"
 
 namespace longhaul {
 namespace {
@@ -28,6 +34,7 @@ struct LiveOnRanks {
   }
   prefill::TraceArrivals arrivals;
   prefill::LiveStretches live;
+  std::shared_ptr<const prefill::MemoryBesideBlocks> memory{};
 };
 
 /// Blocks that noise makes quicker than planned leave their GPU to what waits for it, at once.
@@ -143,6 +150,87 @@ TEST(LivePrefills, SendKeysAndValuesAsSimulated) {
   }
   EXPECT_GT(tokens, 150U);
   EXPECT_GT(moved, 0U) << "slices are there to be waited for";
+}
+
+/// With a controller's rank before the decode ranks.
+Scenario with_controller(Scenario scenario) {
+  const auto services = std::exchange(scenario.services, {});
+  scenario.placement.resize(to_size(scenario.training_ranks()));
+  scenario.add_services({RankRole::controller, DatacenterId{0}, 1});
+  for (const ServiceRanks& each : services) scenario.add_services(each);
+  return scenario;
+}
+
+/// What GPUs held at most in the stretch that was played last.
+std::vector<prefill::GpuMemory> held_at_most(const testing::PlacedStretch& stretch,
+                                             const prefill::TrainingGraph& graph, LiveOnRanks& of,
+                                             const OpResults& results) {
+  Duration wall{};
+  for (const OpId op : of.live.live().training) wall = std::max(wall, results.times[index(op)].end);
+  std::set<std::int32_t> begun;
+  for (const prefill::BegunSlot& each : of.live.begun()) begun.insert(each.request);
+  const auto all = prefill::fill_slots(of.live.live(), stretch.served, of.live.begun(),
+                                       of.live.controller().end_stretch(wall, begun),
+                                       of.live.sent(), of.live.tokens());
+  return prefill::memory_of_rows(*of.memory, graph, stretch.served, all.filled, all.decisions,
+                                 results);
+}
+
+// The controller keeps account of memory as it places, and each GPU as it begins, whatever blocks
+// take.
+TEST(LivePrefills, FitIntoMemoryAtEveryMoment) {
+  std::size_t begun = 0, refused = 0, fuller = 0;
+  for (const char* const name : {"gpipe", "1f1b"})
+    for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+      SCOPED_TRACE(::testing::Message() << name << ", seed " << seed);
+      const auto drawn =
+          testing::heterogeneous(seed, *schedule::find_generator(name), 2, {.chunks = false});
+      if (!drawn || !prefill::limits_memory(drawn->scenario)) continue;
+      if (drawn->scenario.training_ranks() > 8) continue;  // each is a thread
+      const testing::PlacedStretch stretch{with_controller(drawn->scenario), drawn->schedule, 2};
+      const prefill::TrainingGraph graph{stretch.plan, stretch.times,
+                                         stretch.scenario.training_ranks()};
+      const auto memory = std::make_shared<const prefill::MemoryBesideBlocks>(
+          drawn->schedule, stretch.scenario, stretch.plan, graph, stretch.served);
+      prefill::LiveOptions options;
+      options.slots = 48;
+      options.memory = memory;
+      if (!drawn->scenario.services.empty())
+        options.kv = seed % 2 == 0 ? prefill::KvSending::whole : prefill::KvSending::layerwise;
+      longhaul::Run run;
+      run.noise = seed % 3 == 0 ? 0.1 : 0;
+      run.seed = seed;
+      LiveOnRanks simulated{stretch, drawn->requests, stretch.plan, options};
+      const OpResults expected =
+          sim::simulate_results(plan::with_noise(simulated.live.plan(), run, 0));
+      LiveOnRanks played{stretch, drawn->requests, stretch.plan, options};
+      testing::VirtualRun by_noise;
+      by_noise.blocks = run;
+      const OpResults results =
+          testing::play_stream(played.live.plan(), {}, by_noise).iterations.front();
+      for (std::size_t i = 0; i < expected.times.size(); ++i) {
+        const OpId op{static_cast<std::uint32_t>(i)};
+        ASSERT_EQ(results.times[i].start, expected.times[i].start)
+            << to_text(played.live.plan(), op);
+        ASSERT_EQ(results.times[i].end, expected.times[i].end) << to_text(played.live.plan(), op);
+      }
+      simulated.memory = played.memory = memory;
+      const auto measured = held_at_most(stretch, graph, played, results);
+      ASSERT_EQ(measured, held_at_most(stretch, graph, simulated, expected));
+      for (const prefill::GpuMemory& each : measured) {
+        ASSERT_TRUE(each.fits()) << "rank " << each.rank << " held " << each.peak.count() << " of "
+                                 << each.capacity.count();
+        fuller += 100 * each.peak.count() > 95 * each.capacity.count() ? 1 : 0;
+      }
+      begun += simulated.live.begun().size();
+      for (const prefill::Decision& each : simulated.live.controller().refused()) {
+        EXPECT_EQ(each.refused == prefill::RefusalReason::memory, each.lacks > Bytes{});
+        refused += each.refused == prefill::RefusalReason::memory ? 1 : 0;
+      }
+    }
+  EXPECT_GT(begun, 50U);
+  EXPECT_GT(refused, 10U);
+  EXPECT_GT(fuller, 5U);
 }
 
 }  // namespace
