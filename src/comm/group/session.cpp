@@ -14,6 +14,15 @@
 #include "comm/group/thread_group.hpp"
 
 namespace longhaul::comm {
+namespace {
+
+/// Before main: Open MPI that starts without a launcher sets one of them itself.
+const bool is_launched = [] {
+  constexpr std::array kNames{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
+}();
+
+}  // namespace
 
 Session::Session(int& argc, char**& argv, Duration longest_start) {
   const BlockingCall guard{"the ranks to start (MPI_Init)", longest_start};
@@ -27,10 +36,7 @@ Session::~Session() {
   MPI_Finalize();
 }
 
-bool was_launched() {
-  constexpr std::array kNames{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-  return std::ranges::any_of(kNames, [](const char* name) { return std::getenv(name) != nullptr; });
-}
+bool was_launched() { return is_launched; }
 
 int processes() {
   int size = 0;
