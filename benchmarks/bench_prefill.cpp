@@ -7,6 +7,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/prefill/live_pairs.hpp"
 #include "harness/prefill/prefill_rows.hpp"
+#include "harness/prefill/stopped_run.hpp"
 #include "harness/ranks/environment.hpp"
 #include "harness/ranks/main.hpp"
 #include "scenario/reader/load.hpp"
@@ -43,7 +44,7 @@ harness::PlannedStretches plan_run(engine::Ranks& ranks, const PrefillOptions& o
 }
 
 ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
-  engine::Ranks ranks{{settings.deadline}};
+  engine::Ranks ranks{{.deadline = settings.deadline, .drains = true}};
   const harness::PlannedStretches planned = plan_run(ranks, options, settings);
   const std::string complete = harness::on_rank0(
       ranks.world(), [&] { return harness::check_of_complete(planned, options); });
@@ -76,14 +77,17 @@ ExitCode run(const PrefillOptions& options, const PrefillSettings& settings) {
                               });
   });
   nlohmann::json after = environment.after();
-  if (rows) rows->finish(after);
+  const bool goes_on = result.is_stopped && harness::can_go_on(played);
+  using Ends = harness::StreamDirectory::Ends;
+  if (rows) rows->finish(after, goes_on ? Ends::goes_on : Ends::here);
   if (rows && ranks.is_first() && !rows->parts().is_null()) after["parts"] = rows->parts();
   const std::string why = harness::on_rank0(ranks.world(), [&] {
     return harness::report_prefill(planned, result, options, played, after);
   });
-  if (rows) rows->forget();
+  if (rows && !goes_on) rows->forget();
   ranks.host_ranks().mine().phase = comm::Phase::finished;
-  return why.empty() ? ExitCode::fine : ExitCode::answer_is_no;
+  if (!why.empty()) return ExitCode::answer_is_no;
+  return result.is_stopped ? harness::kDrained : ExitCode::fine;
 }
 
 ExitCode main_of(int argc, char** argv) {

@@ -47,14 +47,15 @@ stop_worker() {
 
 trap stop_worker TERM INT
 
-# A worker that was told to stop gets 20 s to do so, and so does all that it started.
+# A worker that was told to stop gets 20 s to do so (a job that sets `patience`: so many), and so does
+# all that it started.
 await_worker() {
   local tenths=0
   while [[ $stopping == no ]] && kill -0 "$worker" 2>/dev/null; do
     wait "$worker" || true  # comes back early when a signal does
   done
   if [[ $stopping == no ]]; then return; fi
-  while kill -0 -- "-$worker" 2>/dev/null && ((tenths++ < 200)); do sleep 0.1; done
+  while kill -0 -- "-$worker" 2>/dev/null && ((tenths++ < 10 * ${patience:-20})); do sleep 0.1; done
   kill -KILL -- "-$worker" 2>/dev/null || true
 }
 

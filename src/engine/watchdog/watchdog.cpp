@@ -1,11 +1,10 @@
 #include "engine/watchdog/watchdog.hpp"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -20,17 +19,9 @@
 namespace longhaul::engine {
 namespace {
 
-std::atomic<int> caught_signal = 0;
-/// The thread of one of its ranks, where they are threads: that one tells of the signal.
-std::atomic<std::atomic<std::uint32_t>*> doorbell_of_this_process = nullptr;
-static_assert(decltype(doorbell_of_this_process)::is_always_lock_free);
-
-/// A sleeper that has not gone to sleep yet sees the doorbell; one that has is woken by the signal,
-/// or, where another thread has got it, looks around soon all the same.
-void on_signal(int signal) {
-  caught_signal = signal;
-  if (auto* const doorbell = doorbell_of_this_process.load()) doorbell->fetch_add(1);
-}
+/// Of ranks of this process: those that have a farewell to say, and whether one of them ends it.
+std::atomic<int> open_farewells = 0;
+std::atomic<bool> is_ending = false;
 
 /// The process that started the ranks; nullopt: this one was started by hand, and whose child it is
 /// means nothing.
@@ -39,25 +30,6 @@ std::optional<int> launcher_of_this_process() {
 }
 
 constexpr int kFailed = 3;
-constexpr std::array kSignals{SIGTERM, SIGINT, SIGHUP};
-
-const char* name_of(int signal) {
-  return signal == SIGTERM ? "SIGTERM" : signal == SIGINT ? "SIGINT" : "SIGHUP";
-}
-
-/// nohup has it ignored, and so it stays.
-bool is_ignored(int signal) {
-  struct sigaction set {};
-  sigaction(signal, nullptr, &set);
-  return set.sa_handler == SIG_IGN;
-}
-
-void handle(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
-  sigaction(signal, &action, nullptr);
-}
 
 /// "link west>east", by its datacenters; a collective has several.
 std::string link_name(const Plan& plan, OpId id) {
@@ -69,26 +41,12 @@ std::string link_name(const Plan& plan, OpId id) {
   return fmt::format("link {}>{}", name(plan.rank_of(id)), name(op.peer));
 }
 
-/// Signals are the process's: taken over by the first watchdog in it, given back by the last.
-class Signals {
-public:
-  void take() {
-    const std::scoped_lock lock{mutex_};
-    if (users_++ > 0) return;
-    for (const int signal : kSignals)
-      if (signal != SIGHUP || !is_ignored(signal)) handle(signal, on_signal);
-  }
-  void give_back() {
-    const std::scoped_lock lock{mutex_};
-    if (--users_ > 0) return;
-    for (const int signal : kSignals)
-      if (!is_ignored(signal)) handle(signal, SIG_DFL);
-  }
-
-private:
-  std::mutex mutex_;
-  int users_ = 0;
-} signals;
+/// Ranks that are threads of this process say theirs as they look around; one that computes does
+/// not.
+void wait_for_farewells() {
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 30 && open_farewells > 0; ++i) std::this_thread::sleep_for(10ms);
+}
 
 }  // namespace
 
@@ -96,15 +54,20 @@ Watchdog::Watchdog(const comm::HostRanks& host_ranks, const WatchdogOptions& opt
     : host_ranks_{host_ranks},
       options_{options},
       launcher_{launcher_of_this_process()},
-      last_progress_{now()} {
-  doorbell_of_this_process = &host_ranks_.mine().doorbell;
-  signals.take();
+      signals_{host_ranks_.mine().doorbell, options.drains},
+      last_progress_{now()} {}
+
+Watchdog::~Watchdog() { before_end({}); }
+
+void Watchdog::before_end(std::function<void()> farewell) {
+  open_farewells += static_cast<int>(static_cast<bool>(farewell)) -
+                    static_cast<int>(static_cast<bool>(farewell_));
+  farewell_ = std::move(farewell);
 }
 
-Watchdog::~Watchdog() {
-  signals.give_back();
-  auto* mine = &host_ranks_.mine().doorbell;
-  doorbell_of_this_process.compare_exchange_strong(mine, nullptr);
+void Watchdog::drain_on_signal(Duration within) {
+  drain_within_ = within;
+  signals_.take_first_as_drain();
 }
 
 void Watchdog::watch(const Plan* plan, Duration longest_wait) {
@@ -123,11 +86,23 @@ void Watchdog::check_signal() {
     end(fmt::format("rank {} has lost its launcher (mpirun or its like was killed)",
                     index(host_ranks_.self())),
         {kFailed, Others::end_too});
-  if (const int signal = caught_signal; signal != 0)
-    end(fmt::format("rank {} was told to end (signal {}, {})", index(host_ranks_.self()), signal,
-                    name_of(signal)),
-        {128 + signal, Others::end_too});
+  if (is_ending) end("another rank of this process ends it", {kFailed});
+  if (const int signal = signals_.told_to_end(); signal != 0) end_as_told(signal, "");
+  if (!drain_within_ || !is_told_to_drain()) return;
+  const TimePoint at = now();
+  if (!drains_since_) drains_since_ = at;
+  if (at - *drains_since_ > *drain_within_)
+    end_as_told(SIGTERM, fmt::format(", and what runs has not ended within {}",
+                                     longhaul::to_text(*drain_within_)));
 }
+
+void Watchdog::end_as_told(int signal, const std::string& more) {
+  end(fmt::format("rank {} was told to end (signal {}, {}){}", index(host_ranks_.self()), signal,
+                  name_of_signal(signal), more),
+      {128 + signal, Others::end_too});
+}
+
+void Watchdog::end_drained() { end_as_told(SIGTERM, ""); }
 
 void Watchdog::check_wait(Duration waited) {
   using namespace std::chrono_literals;
@@ -170,7 +145,13 @@ void Watchdog::fail(const std::string& cause) {
 
 void Watchdog::end(const std::string& cause, Ending ending) {
   using namespace std::chrono_literals;
-  if (!host_ranks_.claim_report()) {
+  const bool is_reporter = host_ranks_.claim_report();
+  is_ending = true;  // now that no other rank of this process can report itself
+  if (farewell_) {
+    farewell_();
+    before_end({});
+  }
+  if (!is_reporter) {
     std::this_thread::sleep_for(3s);  // the reporter ends us
     std::_Exit(ending.code);
   }
@@ -181,8 +162,9 @@ void Watchdog::end(const std::string& cause, Ending ending) {
   std::signal(SIGPIPE, SIG_IGN);  // no reader may be left
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
+  wait_for_farewells();
   if (ending.others == Others::end_too) std::_Exit(ending.code);
-  handle(SIGALRM, SIG_DFL);
+  std::signal(SIGALRM, SIG_DFL);
   alarm(5);  // should the launcher not answer
   comm::abort_run(ending.code);
 }

@@ -7,6 +7,7 @@
 
 #include "comm/group/host_ranks.hpp"
 #include "engine/watchdog/op_events.hpp"
+#include "engine/watchdog/process_signals.hpp"
 #include "plan/plan.hpp"
 #include "trace/timeline/timeline.hpp"
 
@@ -15,14 +16,14 @@ namespace longhaul::engine {
 struct WatchdogOptions {
   /// Longest time without progress, in addition to the waits that a rank's plan allows.
   Duration deadline = std::chrono::seconds{10};
+  bool drains = false;  ///< it will call drain_on_signal(); until then a signal ends it
 };
 
 /// Ends the run when it hangs or is told to end: one rank of a host reports why, and for every rank
 /// of the host what it did last; then all ranks end: with 128 + the signal, or with exit code 3.
 class Watchdog {
 public:
-  /// Takes SIGTERM, SIGINT and SIGHUP (unless it is ignored) over for this process, once for all of
-  /// its ranks.
+  /// Takes signals over for this process (ProcessSignals).
   Watchdog(const comm::HostRanks& host_ranks, const WatchdogOptions& options);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -37,6 +38,20 @@ public:
 
   /// Lines on what stays of a run that a signal, or the loss of its launcher, ends.
   void tell_kept(std::function<std::string()> kept) { kept_ = std::move(kept); }
+
+  /// What this rank does at last when the run ends by its watchdog, or that of another rank in its
+  /// process, whatever the reason; empty: nothing. On this rank's thread, in a look around.
+  void before_end(std::function<void()> farewell);
+
+  /// From now on the first order to end that may be one to drain (ProcessSignals) ends nothing: the
+  /// caller heeds is_told_to_drain(), and says so by drained(), within so long; later, or with a
+  /// second order, the run ends as ever. Needs WatchdogOptions::drains.
+  void drain_on_signal(Duration within);
+  [[nodiscard]] bool is_told_to_drain() const { return signals_.told_to_drain(); }
+  /// What was to end has: writing what was done has no limit of its own.
+  void drained() { drain_within_.reset(); }
+  /// Ends a run that was told to drain and has done nothing that could be kept.
+  [[noreturn]] void end_drained();
 
   /// The events of the plan's ops, for the report (nullptr: not known).
   void follow(const OpEvents* events) { events_ = events; }
@@ -76,6 +91,7 @@ private:
 
   void check_signal();
   [[noreturn]] void end(const std::string& cause, Ending ending);
+  [[noreturn]] void end_as_told(int signal, const std::string& more);
   [[nodiscard]] std::string report(const std::string& cause) const;
   /// "rank 5 is gone (killed or crashed), last started: ...", or stopped; "" where all run.
   [[nodiscard]] std::string failed_ranks() const;
@@ -92,6 +108,10 @@ private:
   const comm::HostRanks& host_ranks_;
   WatchdogOptions options_;
   std::optional<int> launcher_;  ///< the process that started the ranks
+  ProcessSignals signals_;
+  std::optional<Duration> drain_within_;
+  std::optional<TimePoint> drains_since_;
+  std::function<void()> farewell_;
   std::filesystem::path report_file_;
   std::function<std::string()> kept_;
   const Plan* plan_ = nullptr;

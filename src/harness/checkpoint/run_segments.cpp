@@ -46,8 +46,8 @@ void set_unfinished_aside(const std::filesystem::path& directory,
   for (const auto& entry : std::filesystem::directory_iterator{directory}) {
     const std::string name = entry.path().filename().string();
     const bool lost = is_segment(name) && !is_gone_on_from(name, finished);
-    if (is_temporary(name) || name == "trace.h5" || is_report(name) || lost)
-      half.push_back(entry.path());
+    const bool is_of_a_part = name == "trace.h5" || name == "record.json" || name == "report.html";
+    if (is_temporary(name) || is_of_a_part || is_report(name) || lost) half.push_back(entry.path());
   }
   if (half.empty()) return;
   const std::filesystem::path aside = make_aside(directory);

@@ -6,8 +6,9 @@
 namespace longhaul::harness {
 
 /// Moves what is no part of the finished iterations to DIR/unfinished-N: temporary files, reports
-/// of watchdogs, a trace without its record, and segments that are not gone on from. `finished`:
-/// how many iterations of each schedule are kept, from 0 on.
+/// of watchdogs, a trace without its record, trace, record and page of a part that was stopped, and
+/// segments that are not gone on from. `finished`: how many iterations of each schedule are kept,
+/// from 0 on.
 void set_unfinished_aside(const std::filesystem::path& directory, const std::vector<int>& finished);
 
 /// Removes what only merging and going on need: run.h5 and the segments.

@@ -81,9 +81,10 @@ std::vector<What> gather_drawn(const engine::Ranks& ranks, const std::vector<Wha
 }
 
 prefill::LiveOptions live_options(const PlannedStretches& planned, const PrefillSettings& settings,
-                                  const prefill::RealTimes& times,
-                                  prefill::DrawListener* listener) {
+                                  const prefill::RealTimes& times, prefill::DrawListener* listener,
+                                  std::function<bool()> closes) {
   prefill::LiveOptions options;
+  options.controller.closes = std::move(closes);
   options.listener = listener;
   options.controller.policy = settings.policy;
   options.controller.heard_after = kHeardAfter;
@@ -104,7 +105,8 @@ prefill::LiveOptions live_options(const PlannedStretches& planned, const Prefill
 }  // namespace
 
 LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
-                     prefill::Arrivals* arrivals, prefill::DrawListener* listener)
+                     prefill::Arrivals* arrivals, prefill::DrawListener* listener,
+                     std::function<bool()> closes)
     : planned_{planned},
       real_times_{planned.requests,
                   settings.backlog ? prefill::RealTimes::Load::backlog
@@ -118,7 +120,7 @@ LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& set
                  planned.requests,
                  arrivals == nullptr ? arrivals_ : *arrivals,
                  Rank{planned.scenario.training_ranks()},
-                 live_options(planned, settings, real_times_, listener)},
+                 live_options(planned, settings, real_times_, listener, std::move(closes))},
       run_{planned.scenario.run} {
   opened_.filled.plan = stretches_.plan();
   opened_.filled.plan.schedule += "+prefill";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,9 +17,11 @@ namespace longhaul::harness {
 /// as this rank plays them, or as one process simulates all ranks.
 class LivePairs {
 public:
-  /// All live as long. `arrivals`: nullptr, those of the load. `listener`: of real work.
+  /// All live as long. `arrivals`: nullptr, those of the load. `listener`: of real work. `closes`:
+  /// of the controller.
   LivePairs(const PlannedStretches& planned, const PrefillSettings& settings,
-            prefill::Arrivals* arrivals = nullptr, prefill::DrawListener* listener = nullptr);
+            prefill::Arrivals* arrivals = nullptr, prefill::DrawListener* listener = nullptr,
+            std::function<bool()> closes = {});
 
   [[nodiscard]] const prefill::LivePlan& plan() const { return stretches_.live(); }
   /// The plan of the next stretch, and training's planned times in it.

@@ -285,16 +285,28 @@ std::string verdict_of(const Ratio& ratio, double of_medians) {
   return "not distinguishable";
 }
 
+/// `half_on_ns`: of a stretch with prefill after which the run was stopped.
 ordered_json pairs_json(const PrefillRun& run) {
   std::vector<double> on, off;
-  ordered_json json;
-  json["order"] = ordered_json::array();
+  ordered_json json{{"order", ordered_json::array()},
+                    {"on_ns", ordered_json::array()},
+                    {"off_ns", ordered_json::array()}};
   for (const StretchPair& pair : run.pairs) {
+    if (!pair.is_whole) {
+      json["half_on_ns"] = pair.with.wall.count();
+      continue;
+    }
     on.push_back(static_cast<double>(pair.with.wall.count()));
     off.push_back(static_cast<double>(pair.without.wall.count()));
     json["order"].push_back(pair.prefill_first ? "on-off" : "off-on");
     json["on_ns"].push_back(pair.with.wall.count());
     json["off_ns"].push_back(pair.without.wall.count());
+  }
+  if (on.empty()) {
+    for (const char* const none : {"ratio_of_medians", "ratio", "interval"}) json[none] = nullptr;
+    json["verdict"] = "not distinguishable";
+    json["reason"] = "no whole pair";
+    return json;
   }
   const Ratio ratio = ratio_of(off, on);
   const double medians = summarize(on).median / summarize(off).median;
@@ -384,6 +396,10 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
     record["real"]["ops_longer_than_planned"] = run.real->longer;
     record["training"] = real_json(run.real->training);
   }
+  if (run.is_stopped)
+    record["stopped"] = {{"signal", "SIGTERM"},
+                         {"pairs", std::ranges::count_if(run.pairs, &StretchPair::is_whole)},
+                         {"pairs_asked", settings.pairs}};
   record["messages"] = run.messages;
   record["blocks"] = run.blocks;
   record["environment"] = environment;

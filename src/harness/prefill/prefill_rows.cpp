@@ -6,6 +6,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/prefill/pair_journal.hpp"
 #include "harness/prefill/prefill_record.hpp"
+#include "harness/prefill/stopped_run.hpp"
 #include "plan/rows.hpp"
 #include "report/host_load.hpp"
 #include "report/page/reported_run.hpp"
@@ -157,12 +158,12 @@ StretchKeeper PrefillRows::keeper() {
       };
 }
 
-void PrefillRows::finish(nlohmann::json environment) {
+void PrefillRows::finish(nlohmann::json environment, StreamDirectory::Ends ends) {
   environment["lateness_credit_ns"] = credit_.count();
   // The drift of clocks is known for this part of the run alone.
   directory_->finish(
       earlier_.count > 0 ? std::vector<trace::RankClock>{} : environment_.rank_clocks(),
-      environment);
+      environment, ends);
 }
 
 nlohmann::json PrefillRows::parts() const {
@@ -284,6 +285,7 @@ std::string report_prefill(const PlannedStretches& planned, const PrefillRun& ru
   }
   const std::string why = why_not_sound(run);
   if (!why.empty()) fmt::print(stderr, "longhaul: {}\n", why);
+  if (run.is_stopped) fmt::print(stderr, "longhaul: {}\n", stopped_text(run, options, settings));
   return why;
 }
 

@@ -29,7 +29,7 @@ public:
   /// On rank 0, after each pair: for --resume and `longhaul watch`.
   void note(const std::vector<StretchPair>& pairs);
   /// Collective, after the last pair: makes one trace of all segments.
-  void finish(nlohmann::json environment);
+  void finish(nlohmann::json environment, StreamDirectory::Ends ends);
   /// On rank 0: one entry for each part of the run; null where all ran in one.
   [[nodiscard]] nlohmann::json parts() const;
   /// After the record is written.

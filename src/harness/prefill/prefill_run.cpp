@@ -12,6 +12,7 @@
 #include "base/index.hpp"
 #include "device/cpu_devices.hpp"
 #include "harness/prefill/live_pairs.hpp"
+#include "harness/prefill/stopped_run.hpp"
 #include "harness/session/link_conditions_run.hpp"
 #include "prefill/service/socket_arrivals.hpp"
 
@@ -170,23 +171,34 @@ public:
         offset_{offset},
         playing_{ranks, planned, settings, offset} {}
 
+  /// Without a value: not played, for the run was told to drain.
   struct Results {
-    engine::IterationResult with, without;
+    std::optional<engine::IterationResult> with, without;
     OpResults on, off;
     std::vector<OpId> wrong;  ///< of the stretch with prefill
+    [[nodiscard]] bool is_whole() const { return with && without; }
   };
 
-  /// `pair` below 0: not measured, with the first one's prompts.
+  ~PairsOnRanks() { ranks_.watchdog().before_end({}); }
+  PairsOnRanks(const PairsOnRanks&) = delete;
+  PairsOnRanks& operator=(const PairsOnRanks&) = delete;
+
+  /// `pair` below 0: not measured, with the first one's prompts. Where the stretch with prefill was
+  /// not played, nothing that could be used.
   [[nodiscard]] FilledStretch play(int pair, bool prefill_first, Results& results) {
     const bool live = settings_.controller == PrefillController::live;
     if (live && (pair <= 0 || !live_)) begin_live(pair);
     FilledStretch filled = live ? live_->open() : planned_.fill(std::max(pair, 0), settings_);
-    for (const bool now_with : {prefill_first, !prefill_first})
+    for (const bool now_with : {prefill_first, !prefill_first}) {
+      if (is_told_to_drain()) break;
       (now_with ? results.with : results.without) =
           playing_.play(now_with ? &filled : nullptr, pair, live ? &live_->plan() : nullptr);
-    results.on = gather_results(ranks_, filled.filled.plan, offset_, results.with);
-    results.off = gather_results(ranks_, planned_.training, offset_, results.without);
-    results.wrong = gather_wrong(ranks_, results.with);
+    }
+    if (results.without)
+      results.off = gather_results(ranks_, planned_.training, offset_, *results.without);
+    if (!results.with) return filled;
+    results.on = gather_results(ranks_, filled.filled.plan, offset_, *results.with);
+    results.wrong = gather_wrong(ranks_, *results.with);
     return live ? live_->close(ranks_, results.on) : filled;
   }
 
@@ -214,6 +226,10 @@ private:
   [[nodiscard]] bool is_controller() const {
     return index(ranks_.self()) == to_size(planned_.scenario.training_ranks());
   }
+  /// On some rank: signals do not reach all at once.
+  [[nodiscard]] bool is_told_to_drain() const {
+    return ranks_.world().maximum(ranks_.watchdog().is_told_to_drain() ? 1 : 0) > 0;
+  }
   /// Clients are heard in the stretches that are measured.
   void begin_live(int pair) {
     if (pair >= 0 && settings_.listen && is_controller() && !socket_) {
@@ -224,9 +240,11 @@ private:
         for (const prefill::Pipeline& own : each.serving.pipelines) pipelines.insert(own.number);
       }
       socket_.emplace(*settings_.listen, models, pipelines);
+      ranks_.watchdog().before_end([this] { socket_->fail_open(); });
     }
     live_.emplace(planned_, settings_, socket_ ? &*socket_ : nullptr,
-                  real() != nullptr ? &real()->listener() : nullptr);
+                  real() != nullptr ? &real()->listener() : nullptr,
+                  [&watchdog = ranks_.watchdog()] { return watchdog.is_told_to_drain(); });
   }
 
   engine::Ranks& ranks_;
@@ -238,9 +256,15 @@ private:
   std::optional<LivePairs> live_;
 };
 
+engine::Checks own_checks(const PairsOnRanks::Results& results) {
+  engine::Checks mine;
+  for (const auto* const each : {&results.with, &results.without})
+    if (*each) mine += (*each)->checks;
+  return mine;
+}
+
 PairChecks checks_of(const engine::Ranks& ranks, const PairsOnRanks::Results& results) {
-  engine::Checks mine = results.with.checks;
-  mine += results.without.checks;
+  const engine::Checks mine = own_checks(results);
   return {ranks.world().sum(mine.wrong()), ranks.world().sum(mine.messages),
           ranks.world().sum(mine.blocks)};
 }
@@ -262,6 +286,20 @@ void take_earlier(const PlannedStretches& planned, const PrefillSettings& settin
   }
 }
 
+/// Of wrong messages and blocks of all ranks, in words.
+std::string wrong_kinds_of(const engine::Ranks& ranks, const engine::Checks& mine) {
+  std::string kinds;
+  for (const auto& [name, own] : {std::pair{"lost", mine.lost},
+                                  {"mixed up", mine.mixed_up},
+                                  {"corrupted", mine.corrupted},
+                                  {"out of order", mine.out_of_order},
+                                  {"unclaimed", mine.unclaimed},
+                                  {"tensors", mine.wrong_tensors}})
+    if (const std::int64_t all = ranks.world().sum(own); all > 0)
+      kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", name, all);
+  return kinds;
+}
+
 }  // namespace
 
 PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
@@ -271,48 +309,49 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
   PrefillRun run;
   take_earlier(planned, settings, earlier, run);
   engine::Checks mine;  // of the pairs of this part
+  ranks.watchdog().drain_on_signal(settings.deadline + 2 * planned.stretch_time());
   PairsOnRanks pairs{ranks, planned, settings, offset};
-  for (int i = 0; i < settings.warmup + settings.pairs; ++i) {
+  int measured = earlier.count;  // stretches with prefill
+  for (int i = 0; i < settings.warmup + settings.pairs && !run.is_stopped; ++i) {
     const int pair = i - settings.warmup;
     if (pair >= 0 && pair < earlier.count) continue;
     const bool prefill_first = planned.prefill_first[to_size(i)];
     PairsOnRanks::Results results;
     const FilledStretch filled = pairs.play(pair, prefill_first, results);
-    mine += results.with.checks;
-    mine += results.without.checks;
+    run.is_stopped = !results.is_whole();
+    mine += own_checks(results);
     const PairChecks checks = checks_of(ranks, results);
     add(checks, run);
+    if (!results.with) break;
+    if (pair >= 0) ++measured;
     if (pair >= 0 && keep) {
-      keep(false, pair, planned.training, results.without);
-      keep(true, pair, filled.filled.plan, results.with);
+      if (results.without) keep(false, pair, planned.training, *results.without);
+      keep(true, pair, filled.filled.plan, *results.with);
     }
     if (pair >= 0 && ranks.is_first()) {
       const auto& stretches = predicted.stretches;
       const FilledStretch& of = stretches.empty() ? filled : stretches[to_size(pair)];
-      run.pairs.push_back({prefill_first,
-                           outcome_of_filled(planned, filled, results.on, results.wrong),
-                           outcome_of_training(planned.training, results.off.times),
-                           outcome_of_filled(planned, of, of.predicted), checks});
+      run.pairs.push_back(
+          {prefill_first, outcome_of_filled(planned, filled, results.on, results.wrong),
+           results.without ? outcome_of_training(planned.training, results.off.times)
+                           : StretchOutcome{},
+           outcome_of_filled(planned, of, of.predicted), checks, results.is_whole()});
     }
     if (pair >= 0 && pairs.real() != nullptr)
       pairs.real()->check_prompts(filled, ranks.is_first() ? &run.pairs.back().with : nullptr);
-    if (pair_done) pair_done(run.pairs);
+    if (pair_done && results.is_whole()) pair_done(run.pairs);
   }
+  ranks.watchdog().drained();
   pairs.add_answers(run);
+  if (run.is_stopped && measured == 0) ranks.watchdog().end_drained();
   if (pairs.real() != nullptr) {
     RealStretches::Results real = pairs.real()->finish();
     if (ranks.is_first()) run.real = std::move(real);
   }
   run.predicted_answers =
       settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
-  for (const auto& [name, own] : {std::pair{"lost", mine.lost},
-                                  {"mixed up", mine.mixed_up},
-                                  {"corrupted", mine.corrupted},
-                                  {"out of order", mine.out_of_order},
-                                  {"unclaimed", mine.unclaimed},
-                                  {"tensors", mine.wrong_tensors}})
-    if (const std::int64_t all = ranks.world().sum(own); all > 0)
-      run.wrong_kinds += fmt::format("{}{} {}", run.wrong_kinds.empty() ? "" : ", ", name, all);
+  if (run.is_stopped && ranks.is_first()) cut_short(run, settings);
+  run.wrong_kinds = wrong_kinds_of(ranks, mine);
   return run;
 }
 

@@ -23,6 +23,7 @@ struct StretchPair {
   StretchOutcome with{}, without{};
   StretchOutcome predicted{};  ///< of the one with
   PairChecks checks{};
+  bool is_whole = true;  ///< false: the run was stopped after the one with, and played none without
 };
 
 /// What all ranks played; pairs are on rank 0.
@@ -33,6 +34,7 @@ struct PrefillRun {
   std::vector<prefill::Decision> cancelled;  ///< of a live run: their sender went before they began
   std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
   std::string wrong_kinds;                           ///< of `wrong`, in words
+  bool is_stopped = false;                           ///< by SIGTERM, before the last pair was over
   std::optional<RealStretches::Results> real;        ///< of real layers, on rank 0
 };
 
@@ -49,7 +51,7 @@ using StretchKeeper = std::function<void(bool with_prefill, int pair, const Plan
                                          const engine::IterationResult& result)>;
 
 /// Hears of each pair that is over, warm-up included: of those that count, the last one is the
-/// last of `pairs`, which are on rank 0.
+/// last of `pairs`, which are on rank 0. Of half a pair it does not hear.
 using PairListener = std::function<void(const std::vector<StretchPair>& pairs)>;
 
 /// Pairs that an earlier part of a planned run has finished: the number on all ranks, the rest on
@@ -61,7 +63,9 @@ struct EarlierPairs {
 
 /// Collective: plays pairs of stretches, the one with prefill first or second as the seed says.
 /// What a pair needs is made before it, and its rows are kept after it. `offset` moves this rank's
-/// stamps to rank 0's clock. Goes on after `earlier`, with a warm-up of its own.
+/// stamps to rank 0's clock. Goes on after `earlier`, with a warm-up of its own. Told to drain
+/// (Watchdog::drain_on_signal), it ends with the stretch that is played; where no stretch with
+/// prefill was measured, the run ends as by any signal.
 [[nodiscard]] PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
                                    const LivePrediction& predicted, const PrefillSettings& settings,
                                    Duration offset, const EarlierPairs& earlier,

@@ -160,8 +160,9 @@ std::string prefill_text(const ordered_json& record) {
     text += fmt::format("live: {} declined, {} answers came late, the latest by {}\n",
                         count(requests, "declined"), count(requests, "late_answers"),
                         time(requests["latest_answer_ns"]));
-  text += fmt::format("training with prefill to without: {:.4f} of medians, ",
-                      pairs["ratio_of_medians"].get<double>());
+  const ordered_json& medians = pairs["ratio_of_medians"];
+  text += fmt::format("training with prefill to without: {} of medians, ",
+                      medians.is_null() ? "-" : fmt::format("{:.4f}", medians.get<double>()));
   text += pairs["interval"].is_null()
               ? std::string{"no interval"}
               : fmt::format("{:.4f} to {:.4f}", pairs["interval"][0].get<double>(),

@@ -57,7 +57,7 @@ void StreamDirectory::keep(int stream, const Plan& plan, const engine::Iteration
 }
 
 void StreamDirectory::finish(std::span<const trace::RankClock> clocks,
-                             const nlohmann::json& environment) {
+                             const nlohmann::json& environment, Ends ends) {
   writer_->finish();
   ranks_.world().barrier();
   on_rank0(ranks_.world(), [&] {
@@ -66,7 +66,7 @@ void StreamDirectory::finish(std::span<const trace::RankClock> clocks,
     if (rows.iterations_left_out > 0)
       fail("{} lacks {} of the iterations (segments of them are damaged on disk). Run again.",
            (directory_ / "trace.h5").string(), rows.iterations_left_out);
-    remove_segments(directory_);
+    if (ends == Ends::here) remove_segments(directory_);
     return std::string{};
   });
 }

@@ -43,8 +43,11 @@ public:
   void keep(int stream, const Plan& plan, const engine::IterationResult& result);
   /// All that was kept is on the disk when it returns.
   void flush() { writer_->finish(); }
+  /// The run goes on (another part of it will): segments stay beside the trace.
+  enum class Ends { here, goes_on };
   /// Collective, after the last stream: makes one trace of all segments.
-  void finish(std::span<const trace::RankClock> clocks, const nlohmann::json& environment);
+  void finish(std::span<const trace::RankClock> clocks, const nlohmann::json& environment,
+              Ends ends = Ends::here);
 
 private:
   engine::Ranks& ranks_;

@@ -114,7 +114,9 @@ void LiveController::heed(const plan::PastEvents& past) {
 void LiveController::decide(Duration now) {
   look_ = Duration::max();
   let_in(now);
+  heed_closing(now);
   heed_drains(now);
+  if (is_closing_) return refuse_waiting();
   if (queue_ && fills_bubbles())
     fill_bubbles(now);
   else if (queue_)

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +29,10 @@ struct LiveControllerOptions {
   /// When GPUs hear of an answer at the latest: a bubble that is open as it is filled, as at a
   /// stretch's begin, is filled from then on.
   Duration heard_after{};
-  Expectation expects{};                               ///< what it goes by
+  Expectation expects{};  ///< what it goes by
+  /// Does the run end with this stretch? Then nothing more is placed in it, what was placed and may
+  /// still be taken back is, and requests that wait are refused (`closed`). Empty: never.
+  std::function<bool()> closes{};
   std::shared_ptr<const MemoryBesideBlocks> memory{};  ///< of an open loop; nullptr: all fits
   std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
 };
@@ -78,7 +82,7 @@ public:
   [[nodiscard]] const std::vector<Decision>& refused() const { return refused_; }
   /// Requests whose sender went before they began.
   [[nodiscard]] const std::vector<Decision>& cancelled() const { return cancelled_; }
-  /// What an open loop still waits for finds no room any more.
+  /// What an open loop still waits for finds no room any more, and what still arrives.
   void close();
   [[nodiscard]] Duration clock() const { return clock_; }
 
@@ -104,6 +108,7 @@ private:
   void heed(const plan::PastEvents& past);
   void stage_ended(const LiveOp& op, const LiveAnswer& answer, Duration end);
   void token_ended(const LiveAnswer& answer, Duration end);
+  void heed_closing(Duration now);
   void heed_drains(Duration now);
   void decide(Duration now);
   void let_in(Duration now);
@@ -112,6 +117,7 @@ private:
   /// Has its GPU stopped it at a layer's end?
   [[nodiscard]] bool is_killed(const Entry& entry) const;
   void give_up(const Waiting& waiting);
+  void refuse_waiting();
   void tell_of(const Entry& entry, NewsKind kind, Duration end);
   [[nodiscard]] std::optional<RefusalReason> admit(Waiting& waiting);
   [[nodiscard]] bool could_hold(const Waiting& waiting);
@@ -169,12 +175,13 @@ private:
   std::optional<BacklogQueue> queue_;
   Duration clock_{};  ///< of requests, at the stretch's begin
   std::vector<Entry> entries_;
-  std::map<std::int32_t, std::size_t> entry_of_;      ///< by request
-  std::vector<Waiting> arrived_;                      ///< that no one has looked at
-  std::vector<Waiting> pending_;                      ///< for which the stretch had no room
-  std::vector<int> placed_;                           ///< by pipeline
-  std::vector<std::int64_t> slices_;                  ///< by rank: of prompts that were placed
-  std::vector<bool> drained_;                         ///< by pipeline
+  std::map<std::int32_t, std::size_t> entry_of_;  ///< by request
+  std::vector<Waiting> arrived_;                  ///< that no one has looked at
+  std::vector<Waiting> pending_;                  ///< for which the stretch had no room
+  std::vector<int> placed_;                       ///< by pipeline
+  std::vector<std::int64_t> slices_;              ///< by rank: of prompts that were placed
+  std::vector<bool> drained_;                     ///< by pipeline
+  bool is_closing_ = false;
   std::vector<std::size_t> filled_;                   ///< by rank: bubbles up to this block's
   std::vector<std::vector<Duration>> planned_rooms_;  ///< by rank and block, for a backlog
   std::deque<LiveAnswer> outbox_;

@@ -1,11 +1,18 @@
 // What becomes of requests that a live controller was asked for, and who hears of it.
 #include <algorithm>
+#include <utility>
 
 #include "base/index.hpp"
 #include "prefill/live/live_controller.hpp"
 #include "prefill/live/live_kv.hpp"
 
 namespace longhaul::prefill {
+namespace {
+
+/// How soon to ask again whether the run ends.
+constexpr Duration kAskAgain = std::chrono::milliseconds{20};
+
+}  // namespace
 
 void LiveController::stage_ended(const LiveOp& op, const LiveAnswer& answer, Duration end) {
   const auto found = entry_of_.find(answer.request);
@@ -77,10 +84,16 @@ Duration LiveController::after_stages(const Waiting& waiting) const {
          own.decode->first_token;
 }
 
+void LiveController::heed_closing(Duration now) {
+  if (!options_.closes || is_closing_) return;
+  is_closing_ = options_.closes();
+  if (!is_closing_) look_ = std::min(look_, now + kAskAgain);
+}
+
 /// Drained pipelines begin nothing: what they have not begun waits for the next stretch.
 void LiveController::heed_drains(Duration now) {
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
-    const bool drains = arrivals_.is_drained(live_.pipelines[p].pipeline.number);
+    const bool drains = is_closing_ || arrivals_.is_drained(live_.pipelines[p].pipeline.number);
     if (drains && !drained_[p])
       for (Entry& entry : entries_)
         if (at(entry.answer.pipeline) == p && withdraw(entry, now)) entry.comes_back = true;
@@ -196,11 +209,13 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
   return placed;
 }
 
+void LiveController::refuse_waiting() {
+  for (auto* waiting : {&arrived_, &pending_})
+    for (const Waiting& each : std::exchange(*waiting, {})) refuse(each, RefusalReason::closed);
+}
+
 void LiveController::close() {
-  for (auto* waiting : {&arrived_, &pending_}) {
-    for (const Waiting& each : *waiting) refuse(each, RefusalReason::closed);
-    waiting->clear();
-  }
+  refuse_waiting();
   for (const Request& request : arrivals_.rest()) {
     Waiting waiting{.request = request};
     refuse(waiting, admit(waiting).value_or(RefusalReason::closed));

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -16,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 
 namespace longhaul::prefill {
@@ -231,6 +233,19 @@ std::vector<LineServer::Event> LineServer::poll() {
 
 void LineServer::send(std::int64_t client, std::string_view text) {
   if (const auto found = clients_.find(client); found != clients_.end()) found->second.send(text);
+}
+
+void LineServer::flush(Duration longest) {
+  const auto waits = [](const auto& each) {
+    return each.second.has_unsent() && !each.second.is_over();
+  };
+  const timespec pause{0, 1'000'000};
+  for (const TimePoint until = now() + longest; std::ranges::any_of(clients_, waits);) {
+    for (auto& [number, client] : clients_)
+      if (client.has_unsent()) client.send({});
+    if (now() >= until) return;
+    ::nanosleep(&pause, nullptr);
+  }
 }
 
 LineConnection connect_to(const SocketAddress& address, std::size_t longest) {

@@ -84,6 +84,8 @@ public:
   [[nodiscard]] std::vector<Event> poll();
   /// To a client that has gone: nothing.
   void send(std::int64_t client, std::string_view text);
+  /// Sends what clients have not taken yet, for so long at most.
+  void flush(Duration longest);
   [[nodiscard]] const SocketAddress& address() const { return address_; }
   [[nodiscard]] std::size_t clients() const { return clients_.size(); }
 

@@ -6,6 +6,8 @@ namespace longhaul::prefill {
 namespace {
 
 constexpr Duration kLookEvery{1'000'000};
+/// For the last answers: a socket holds some 280 lines that its client has not read.
+constexpr Duration kLongestFlush{200'000'000};
 
 }  // namespace
 
@@ -17,7 +19,15 @@ SocketArrivals::SocketArrivals(const SocketAddress& address, std::vector<std::st
 
 void SocketArrivals::collect(Duration now, std::vector<Request>& arrived,
                              std::vector<std::int64_t>& cancelled) {
+  looked_ = now;
   for (const LineServer::Event& event : server_.poll()) take(event, now, arrived, cancelled);
+}
+
+std::vector<Request> SocketArrivals::rest() {
+  std::vector<Request> arrived;
+  std::vector<std::int64_t> cancelled;  // refused or done, they are answered all the same
+  collect(looked_, arrived, cancelled);
+  return arrived;
 }
 
 Duration SocketArrivals::next_look(Duration now) const { return now + kLookEvery; }
@@ -83,6 +93,7 @@ void SocketArrivals::tell(const RequestNews& news) {
 
 void SocketArrivals::fail_open() {
   while (!open_.empty()) tell({.kind = NewsKind::failed, .request = open_.begin()->first});
+  server_.flush(kLongestFlush);
 }
 
 }  // namespace longhaul::prefill

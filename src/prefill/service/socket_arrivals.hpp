@@ -22,14 +22,19 @@ public:
   SocketArrivals(const SocketAddress& address, std::vector<std::string> models,
                  std::set<std::int32_t> pipelines);
 
+  ~SocketArrivals() override { fail_open(); }
+
   void collect(Duration now, std::vector<Request>& arrived,
                std::vector<std::int64_t>& cancelled) override;
+  /// What clients have sent and nothing has looked at.
+  [[nodiscard]] std::vector<Request> rest() override;
   [[nodiscard]] Duration next_look(Duration now) const override;
   void tell(const RequestNews& news) override;
   [[nodiscard]] bool is_drained(std::int32_t pipeline) const override {
     return drained_.contains(pipeline);
   }
-  /// At the run's end: what has no last answer yet has failed.
+  /// At the run's end: what has no last answer yet has failed. Waits a little for clients to take
+  /// what they were told.
   void fail_open();
   [[nodiscard]] const SocketAddress& address() const { return server_.address(); }
 
@@ -50,6 +55,7 @@ private:
   std::map<std::int64_t, Asked> open_;                                     ///< by request
   std::map<std::pair<std::int64_t, std::string>, std::int64_t> requests_;  ///< by client and id
   std::int64_t next_ = 0;
+  Duration looked_{};  ///< the last time
 };
 
 }  // namespace longhaul::prefill

@@ -1,5 +1,5 @@
-// Requests, clients that go, GPUs that are drained and come back, a controller that dies: each
-// request has one last answer, and training's blocks wait for none of it.
+// Requests, clients that go, GPUs that are drained and come back, a controller that dies, a
+// run that ends: each request has one last answer, and training's blocks wait for none of it.
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
@@ -44,6 +44,7 @@ public:
   void tell(const RequestNews& news) override {
     if (news.kind == NewsKind::placed) {
       ++placed[news.request];
+      late_placements += is_closing();
       for (const Drain& each : drains)
         drained_placements +=
             each.pipeline == news.pipeline && each.from <= now_ && now_ < each.until;
@@ -57,12 +58,16 @@ public:
     });
   }
 
+  /// The run ends with the stretch of this time.
+  [[nodiscard]] bool is_closing() const { return closes && now_ >= *closes; }
+
   std::vector<Request> requests;
+  std::optional<Duration> closes;
   std::vector<std::pair<Duration, std::int64_t>> goes;
   std::vector<Drain> drains;
   std::map<std::int64_t, int> placed;
   std::map<std::int64_t, std::vector<NewsKind>> last;
-  int drained_placements = 0;
+  int drained_placements = 0, late_placements = 0;
 
 private:
   std::size_t next_ = 0;
@@ -73,7 +78,8 @@ private:
 class FaultyRun {
 public:
   FaultyRun(const PlacedStretch& stretch, SeededFaults& faults, std::optional<Duration> dies_at)
-      : training_{with_controller(stretch)},
+      : faults_{faults},
+        training_{with_controller(stretch)},
         live_{training_,
               stretch.times,
               stretch.bubbles,
@@ -81,7 +87,7 @@ public:
               none_,
               faults,
               Rank{stretch.scenario.training_ranks()},
-              options(dies_at)} {}
+              options(dies_at, faults)} {}
 
   void play(int stretches, Duration planned) {
     for (int i = 0; i < stretches; ++i) {
@@ -95,6 +101,7 @@ public:
       for (const BegunSlot& each : live_.begun())
         EXPECT_TRUE(begun.insert(each.request).second) << each.request << " began twice";
       (void)live_.controller().end_stretch(wall, begun, ends(results));
+      if (faults_.is_closing()) break;
     }
     live_.controller().close();
   }
@@ -106,8 +113,10 @@ private:
     plan.ranks.back().role = RankRole::controller;
     return plan;
   }
-  [[nodiscard]] static LiveOptions options(std::optional<Duration> dies_at) {
+  [[nodiscard]] static LiveOptions options(std::optional<Duration> dies_at,
+                                           const SeededFaults& faults) {
     LiveOptions options;
+    if (faults.closes) options.controller.closes = [&faults] { return faults.is_closing(); };
     options.controller.dies_at = dies_at;
     options.slots = 48;
     return options;
@@ -123,6 +132,7 @@ private:
     return ends;
   }
 
+  const SeededFaults& faults_;
   std::vector<Request> none_;
   Plan training_;
   LiveStretches live_;
@@ -150,6 +160,7 @@ TEST(LiveFaults, LoseNoRequestAndAnswerNoneTwice) {
         }
     std::optional<Duration> dies;
     if (random.between(0, 2) == 0) dies = sometime();
+    if (random.between(0, 3) == 0) told.closes = sometime();
     faults += static_cast<int>(std::ssize(told.goes) + std::ssize(told.drains)) + dies.has_value();
     const std::vector<Request> asked = told.requests;
     FaultyRun{stretch, told, dies}.play(kStretches, stretch.bubbles.period);
@@ -160,6 +171,7 @@ TEST(LiveFaults, LoseNoRequestAndAnswerNoneTwice) {
       again += told.placed[each.id] > 1;
     }
     ASSERT_EQ(told.drained_placements, 0);
+    ASSERT_EQ(told.late_placements, 0);
   }
   EXPECT_GT(faults, 3000);
   EXPECT_GT(again, 20) << "drained GPUs give prompts back";
@@ -183,6 +195,25 @@ TEST(LiveFaults, ADrainedGpuBeginsNothingUntilItIsBack) {
   EXPECT_EQ(told.placed[0], 2) << "given back at 150 ms, and placed in the next stretch";
   EXPECT_EQ(told.placed[1], 2);
   EXPECT_EQ(told.placed[3], 1);
+}
+
+// As the run is told to end request 0 runs, 1 has its place, 2 waits for the next stretch: 0 is
+// done, the others are refused, and so is 3, which comes after it, at once.
+TEST(LiveFaults, ARunThatEndsBeginsNothingAndEndsWhatRuns) {
+  Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
+  scenario.costs.forward.assign(2, 100ms);
+  scenario.costs.backward.assign(2, 200ms);
+  scenario.costs.message.assign(2, Bytes{});
+  const PlacedStretch stretch{scenario, "gpipe", 1};
+  SeededFaults told;
+  told.requests = {{0, 110ms, 100}, {1, 120ms, 150}, {2, 130ms, 180}, {3, 800ms, 10}};
+  told.closes = 250ms;
+  FaultyRun{stretch, told, {}}.play(2, 900ms);
+  EXPECT_EQ(told.last[0], std::vector{NewsKind::done});
+  for (const std::int64_t refused : {1, 2, 3})
+    EXPECT_EQ(told.last[refused], std::vector{NewsKind::refused}) << refused;
+  EXPECT_EQ(told.placed[1], 1) << "it had a place, from 300 ms on";
+  EXPECT_EQ(told.placed[3], 0);
 }
 
 // It dies before device 0's bubble opens: what it had given goes on, what comes later does not.

@@ -126,6 +126,32 @@ TEST_P(SocketArrivalsTest, CancelsAndDrainsWhereAClientSaysSo) {
   EXPECT_EQ(heard(one), "{\"id\": 2, \"answer\": \"failed\"}");
 }
 
+TEST_P(SocketArrivalsTest, HandsOverWhatNoOneHasLookedAt) {
+  LineConnection one = client();
+  one.send("{\"id\": 1, \"input_length\": 5}\n");
+  look();
+  one.send("{\"id\": 2, \"input_length\": 6}\n{\"cancel\": 2}\n");
+  std::vector<Request> rest;
+  for (int i = 0; i < 2000 && rest.empty(); ++i, ::usleep(1000)) rest = server_.rest();
+  EXPECT_THAT(rest, ElementsAre(Request{1, 7ms, 6}));
+}
+
+TEST(SocketArrivals, FailsWhatIsOpenAsItGoes) {
+  std::optional<SocketArrivals> server{std::in_place, SocketAddress{}, std::vector<std::string>{},
+                                       std::set<std::int32_t>{}};
+  LineConnection one = connect_to(server->address(), kLongestServiceLine);
+  one.send("{\"id\": 1, \"input_length\": 5}\n");
+  std::vector<Request> arrived;
+  std::vector<std::int64_t> cancelled;
+  for (int i = 0; i < 2000 && arrived.empty(); ++i, ::usleep(1000))
+    server->collect(7ms, arrived, cancelled);
+  server.reset();
+  wait_for_line(one, 2s);
+  const auto lines = one.receive();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines.front().text, "{\"id\": 1, \"answer\": \"failed\"}");
+}
+
 /// 10,000, or as many as this machine lets a process have, two open files each.
 [[nodiscard]] int most_clients() {
   rlimit limit{};

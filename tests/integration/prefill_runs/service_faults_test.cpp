@@ -1,0 +1,100 @@
+// A rank of a run that serves clients is killed or frozen, a client is frozen, a server begins
+// anew: no request is answered twice, none is left without a word where its controller can speak.
+#include "prefill_runs_fixture.hpp"
+
+namespace longhaul::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Fault {
+  const char* name;
+  std::size_t rank;
+  int signal;
+};
+
+class ServiceFaults : public PrefillRuns, public ::testing::WithParamInterface<Fault> {
+protected:
+  /// Asks, hears some answers, does it to the rank and listens to the end of the run.
+  void injure(Client& client) {
+    for (int i = 0; i < 300; ++i) client.ask(i, 40);
+    client.listen([&] { return client.count("done") >= 4; });
+    (void)wait_for_iterations(2);
+    const std::vector<int> pids = rank_pids();
+    ASSERT_EQ(pids.size(), 6U) << output();
+    kill(pids[GetParam().rank], GetParam().signal);
+    client.listen_to_the_end();
+    EXPECT_TRUE(client.is_over());
+    const int code = finish();
+    EXPECT_TRUE(code == 3 || code == 137) << code << ": " << output();
+  }
+};
+
+TEST_P(ServiceFaults, AnswerNoRequestTwiceAndFailWhatWaits) {
+  start_listening(6, {"--kv", "layerwise"});
+  Client client{socket()};
+  injure(client);
+  const bool is_killed = GetParam().signal == SIGKILL;
+  EXPECT_THAT(output(),
+              HasSubstr(fmt::format("the run ends: rank {} is {}", GetParam().rank,
+                                    is_killed ? "gone (killed or crashed)" : "stopped (frozen")));
+  client.expect_no_second_answer();
+  EXPECT_GE(client.count("done"), 4);
+  EXPECT_EQ(client.count("refused") + client.count("cancelled"), 0);
+  constexpr std::size_t kController = 4;
+  if (GetParam().rank != kController) {
+    client.expect_one_answer_each();
+    EXPECT_GT(client.count("failed"), 0);
+  } else if (is_killed) {  // mpirun wakes a frozen one before it ends it
+    EXPECT_EQ(client.count("failed"), 0) << "its connection ends: no one is left to say so";
+  }
+  expect_stretches(2);
+
+  // A new server takes the address of the one that was killed.
+  out_ = "again";
+  start_listening(6, {"--kv", "layerwise"});
+  Client next{socket()};
+  for (int i = 0; i < 4; ++i) next.ask(i);
+  next.listen([&] { return next.count("done") == 4; });
+  EXPECT_EQ(next.count("done"), 4);
+  kill(child_, SIGTERM);
+  EXPECT_EQ(finish(), 143) << output();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ranks, ServiceFaults,
+    ::testing::Values(Fault{"KilledTraining", 1, SIGKILL}, Fault{"FrozenTraining", 1, SIGSTOP},
+                      Fault{"KilledController", 4, SIGKILL}, Fault{"FrozenController", 4, SIGSTOP},
+                      Fault{"KilledDecodeRank", 5, SIGKILL}, Fault{"FrozenDecodeRank", 5, SIGSTOP}),
+    [](const auto& tested) { return tested.param.name; });
+
+class FrozenClient : public PrefillRuns {};
+
+// One that is stopped reads nothing: others are served, and it gets its answers when it goes on.
+TEST_F(FrozenClient, HoldsNoOneUp) {
+  start_listening(0);
+  const pid_t frozen = fork();
+  if (frozen == 0) {
+    Client client{socket()};
+    for (int i = 0; i < 20; ++i) client.ask(i);
+    raise(SIGSTOP);
+    client.listen([&] { return client.count("done") == 20; });
+    _exit(client.count("done") == 20 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(frozen, &status, WUNTRACED);
+  EXPECT_TRUE(WIFSTOPPED(status));
+  Client client{socket()};
+  for (int i = 0; i < 20; ++i) client.ask(i);
+  client.listen([&] { return client.count("done") == 20; });
+  EXPECT_EQ(client.count("done"), 20);
+  kill(frozen, SIGCONT);
+  waitpid(frozen, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  kill(child_, SIGTERM);
+  EXPECT_EQ(finish(), 143) << output();
+  EXPECT_EQ(record()["schedules"][0]["requests"]["done"], 40);
+}
+
+}  // namespace
+}  // namespace longhaul::testing
