@@ -59,6 +59,7 @@ public:
   void listen(Enough&& enough, Duration longest = std::chrono::seconds{60}) {
     const TimePoint until = now() + longest;
     while (!enough() && !connection_.is_over() && now() < until) {
+      if (connection_.has_unsent()) connection_.send({});
       prefill::wait_for_line(connection_, std::chrono::milliseconds{50});
       for (const auto& line : connection_.receive()) {
         const auto said = prefill::parse_answer_line(line.text);
