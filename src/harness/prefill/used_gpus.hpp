@@ -1,0 +1,20 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "harness/prefill/prefill_run.hpp"
+
+namespace longhaul::harness {
+
+// What of the GPUs' time and memory was used, as record.json has it (docs/prefill.md).
+
+/// Shares of GPUs x wall time of all stretches with prefill, measured, with the bounds.
+[[nodiscard]] nlohmann::ordered_json utilisation_json(const PlannedStretches& planned,
+                                                      const PrefillRun& run);
+/// The same shares as predicted.
+[[nodiscard]] nlohmann::ordered_json predicted_utilisation_json(const PlannedStretches& planned,
+                                                                const PrefillRun& run);
+/// The most that each GPU held in all stretches (bytes), as measured and as predicted.
+[[nodiscard]] nlohmann::ordered_json memory_json(const PrefillRun& run);
+
+}  // namespace longhaul::harness
