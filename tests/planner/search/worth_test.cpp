@@ -80,7 +80,7 @@ WorthOf worth_by_units(const Scenario& scenario, Arrangement arrangement, double
   };
 }
 
-SearchOptions moves(std::int64_t count) {
+SearchOptions worth_moves(std::int64_t count) {
   SearchOptions options;
   options.moves = count;
   return options;
@@ -95,7 +95,7 @@ TEST(Worthiest, IsNeverWorthLessThanWhatItCouldChoose) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     Random random{seed};
     const Scenario scenario = test::random_scenario(random);
-    SearchOptions options = moves(4'000);
+    SearchOptions options = worth_moves(4'000);
     options.arrangement = static_cast<Arrangement>(random.between(0, 1));
     const double price = 0.02 * static_cast<double>(random.between(0, 5));
     const WorthOf worth_of = worth_by_units(scenario, options.arrangement, price);
@@ -132,7 +132,7 @@ TEST(Worthiest, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
     Random random{seed};
     Scenario scenario = test::random_scenario(random);
     scenario.memory.budget = 2;
-    SearchOptions options = moves(6'000);
+    SearchOptions options = worth_moves(6'000);
     options.threads = 1;
     const WorthOf worth_of = worth_by_units(scenario, options.arrangement, 0.05);
     const WorthResult one = try_find_worthiest(scenario, options, worth_of).or_throw();
@@ -265,8 +265,8 @@ TEST(Worthiest, RefusesReplicasThatDiffer) {
   scenario.parallel.replicas = 2;
   scenario.placement.assign(4, DatacenterId{0});
   scenario.parallel.replica_microbatches = {2, 1};
-  const auto refused =
-      try_find_worthiest(scenario, moves(0), worth_by_units(scenario, Arrangement::decoupled, 1));
+  const auto refused = try_find_worthiest(scenario, worth_moves(0),
+                                          worth_by_units(scenario, Arrangement::decoupled, 1));
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.refusal().reason.find("equal costs"), std::string::npos);
 }
