@@ -78,7 +78,8 @@ void Contest::search_further(const WithTurns& with_turns) {
     if (has_cells) adviser.try_turns(time);
     adviser.try_overlaps(time);
     adviser.try_methods(time, Searched::yes);
-    if (!has_cells) try_turns(with_turns(number), time);
+    if (!has_cells)
+      try_turns(with_turns(number), time_left() / static_cast<std::int64_t>(left + 1));
     tell(1);
   }
 }

@@ -1,5 +1,7 @@
 // A rank of a run that serves clients is killed or frozen, a client is frozen, a server begins
 // anew: no request is answered twice, none is left without a word where its controller can speak.
+#include <ostream>
+
 #include "prefill_runs_fixture.hpp"
 
 namespace longhaul::testing {
@@ -11,6 +13,8 @@ struct Fault {
   const char* name;
   std::size_t rank;
   int signal;
+
+  friend void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 };
 
 class ServiceFaults : public PrefillRuns, public ::testing::WithParamInterface<Fault> {
