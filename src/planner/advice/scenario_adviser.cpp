@@ -124,19 +124,19 @@ void ScenarioAdviser::try_turns(Duration time) {
   if (scenario_.parallel.cell < 2)
     return pool_.refuse(Idea::turns, "no pipelines share a way over the WAN (parallel.cell is 1)");
   const TimePoint begin = now();
-  const auto enough = [&] {
-    return must_stop() || (!options_.moves && now() - begin > scaled(time, kShareOfTurns / 2));
+  const auto enough = [&](double share) {
+    return must_stop() || (!options_.moves && now() - begin > scaled(time, share));
   };
   if (const Result<ScheduleResult> atlas = try_make(parse_schedule("atlas"), scenario_))
     add_schedule(atlas->schedule, only(Idea::turns));
   for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
     for (const Schedule& each :
          pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfSharing)) {
-      if (enough()) break;
+      if (enough(kShareOfTurns / 2)) break;
       const Result<Schedule> shared = try_share_wan(each, scenario_);
       if (shared) add_schedule(*shared, of | only(Idea::turns));
     }
-  if (must_stop()) return;
+  if (enough(kShareOfTurns)) return;
   const Result<SearchResult> found =
       find_shared_best(scenario_, options_of_search(time, kShareOfTurns));
   if (found) add_schedule(found->schedule, only(Idea::order) | only(Idea::turns), found->bound);
