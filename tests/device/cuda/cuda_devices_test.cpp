@@ -62,14 +62,20 @@ TEST_F(CudaTimedDeviceTest, TheSecondBlockNeedsNoHostToBegin) {
   EXPECT_TRUE(began_alone);
 }
 
+/// A machine that is busy begins a block later than the credit allows, or sees its end late: it may
+/// need more than one try.
 TEST_F(CudaTimedDeviceTest, MakesUpForALateStartWithinTheCredit) {
   device::CudaTimedDevice device{0, 10s};
-  device.begin_iteration(0);
-  // 50 ms late, and 2% of the block may be recovered: more than a busy machine sees its end late.
-  device.start(OpId{0}, now() - 50ms, 3s);
-  const engine::FinishedBlock block = wait_for(device);
-  EXPECT_GE(block.due - block.start, 3s - 60ms - clock().largest_error());
-  EXPECT_LT(block.due - block.start, 3s - 5ms);
+  bool recovered = false;
+  for (int tries = 0; !recovered && tries < 10; ++tries) {
+    device.begin_iteration(0);
+    // 10 ms late, and 2% of the block may be recovered.
+    device.start(OpId{0}, now() - 10ms, 1s);
+    const engine::FinishedBlock block = wait_for(device);
+    EXPECT_GE(block.due - block.start, 980ms - clock().largest_error());
+    recovered = block.due - block.start < 995ms;
+  }
+  EXPECT_TRUE(recovered);
 }
 
 }  // namespace
