@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/listed_enum.hpp"
 #include "base/result.hpp"
 #include "planner/advice/methods.hpp"
@@ -94,13 +95,19 @@ struct AdviceOptions {
   Duration time = std::chrono::seconds{60};  ///< wall-clock time of the searches together, about
   std::optional<std::int64_t> moves;         ///< instead of it, of each search: repeatable
   int threads = 0;                           ///< 0: all cores
-  /// Asked between plans and while orders and turns are searched: true ends the search.
+  /// Asked between plans and while cells, orders and turns are searched, from many threads: true
+  /// ends the search.
   std::function<bool()> stopped;
   std::optional<Duration> longest{};         ///< plans that take longer are none
   bool keeps_all = false;                    ///< also what is no better than others
   std::optional<TrainingMethods> methods{};  ///< nothing: iterations have exact sums
   /// Told of the best so far when `done` of `all` steps are done.
   std::function<void(int done, int all, const AdvisedPlan& best)> after_step;
+
+  /// Has what began at `begin` had more than `most`? Never where moves bound it.
+  [[nodiscard]] bool is_over(TimePoint begin, Duration most) const {
+    return !moves && now() - begin > most;
+  }
 };
 
 /// The joint search over the ideas for a placed scenario, decoupled. Never slower than what

@@ -96,7 +96,7 @@ void ScenarioAdviser::try_schedule(const std::string& name) {
 
 void ScenarioAdviser::try_candidates(Duration time) {
   const TimePoint begin = now();
-  const auto enough = [&] { return must_stop() || (!options_.moves && now() - begin > time); };
+  const auto enough = [&] { return must_stop() || options_.is_over(begin, time); };
   Candidates candidates = find_candidates(scenario_, Arrangement::decoupled, {}, enough);
   for (Candidate& each : candidates.fitting) {
     const schedule::Generator* const from = schedule::find_generator(each.schedule.name);
@@ -125,7 +125,7 @@ void ScenarioAdviser::try_turns(Duration time) {
     return pool_.refuse(Idea::turns, "no pipelines share a way over the WAN (parallel.cell is 1)");
   const TimePoint begin = now();
   const auto enough = [&](double share) {
-    return must_stop() || (!options_.moves && now() - begin > scaled(time, share));
+    return must_stop() || options_.is_over(begin, scaled(time, share));
   };
   if (const Result<ScheduleResult> atlas = try_make(parse_schedule("atlas"), scenario_))
     add_schedule(atlas->schedule, only(Idea::turns));
@@ -191,7 +191,7 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
   const TimePoint begin = now();
   const auto watch = [&](std::size_t evaluated) {
     if (must_stop()) return true;
-    return options_.moves ? evaluated >= kEvaluationsOfOverlap : now() - begin > most;
+    return options_.moves ? evaluated >= kEvaluationsOfOverlap : options_.is_over(begin, most);
   };
   const Result<OverlapResult> result =
       evaluate_overlap(overlap, schedule, scenario_, Arrangement::decoupled, {}, watch);
@@ -232,7 +232,7 @@ void ScenarioAdviser::try_methods(Duration time, Searched also) {
     for (const Schedule& each :
          pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfMethods)) {
       if (pool_.has_method(place_.scenario) &&
-          (must_stop() || (!options_.moves && now() - begin > scaled(time, kShareOfMethods / 2))))
+          (must_stop() || options_.is_over(begin, scaled(time, kShareOfMethods / 2))))
         return;
       try_methods_of(each, of);
     }

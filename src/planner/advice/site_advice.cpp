@@ -21,7 +21,7 @@ constexpr std::size_t kByPlanner = 4, kByHope = 2;
 constexpr double kMostEntries = 4 + 2 * kByPlanner + kByHope;
 /// Of the time, that of the site planner's searches.
 constexpr double kShareOfPlanner = 0.2;
-/// Searches of the site planner, at most: algorithm 1, by one or two objectives, without sums.
+/// Its searches, about: algorithm 1, by one or two objectives, without sums.
 constexpr int kSearches = 4;
 constexpr int kMostSearched = 12;  ///< datacenters, by search_sites()
 
@@ -138,7 +138,7 @@ private:
   [[nodiscard]] std::function<bool()> until_enough() const {
     return [&how = options_.searches, begin = now()] {
       if (how.stopped && how.stopped()) return true;
-      return !how.moves && now() - begin > scaled(how.time, kShareOfPlanner / kSearches);
+      return how.is_over(begin, scaled(how.time, kShareOfPlanner / kSearches));
     };
   }
 
