@@ -28,10 +28,13 @@ public:
   void add(const OpEnd& end) {
     if (source_ && heeds(end.op)) ended_.push_back(end);
   }
-  /// Of an op with a window, whose deadline is `planned`. Times count from the start of the run.
-  [[nodiscard]] Duration of(OpId op, int iteration, Duration planned, Duration now) {
+  /// Of an op with a window, whose deadline is `planned`, and that would start at `start`. Times
+  /// count from the start of the run.
+  [[nodiscard]] Duration of(OpId op, int iteration, Duration planned, Duration start,
+                            Duration now) {
     if (!source_) return planned;
-    const Duration deadline = source_->deadline(op, planned, PastEvents{now, iteration, ended_});
+    const Duration deadline =
+        source_->deadline(op, planned, start, PastEvents{now, iteration, ended_});
     ended_.clear();
     return deadline;
   }

@@ -63,7 +63,7 @@ struct Decision {
   Duration kv{};                       ///< from `end` to the last key and value at the decode rank
   Duration first_token{};              ///< from there
   std::vector<Duration> held_until{};  ///< by stage: its GPU's memory; empty: no account is kept
-  Bytes lacks{};                       ///< refused as `memory`: more than a GPU has
+  Bytes lacks{};                       ///< refused as `memory`: of the GPU that lacked least
 
   [[nodiscard]] bool is_done() const { return !refused && !unfinished; }
   /// From its arrival to its first token.

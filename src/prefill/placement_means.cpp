@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "base/index.hpp"
 #include "prefill/placement.hpp"
@@ -41,7 +42,8 @@ std::optional<MemoryShortage> Controller::shortage_of(const Asked& asked, const 
   return worst;
 }
 
-/// A later start meets the same shortage until that is over, so none in between is left out.
+/// A later start meets the same shortage until that is over, which is after the start that met it,
+/// so none in between is left out.
 std::optional<Controller::Choice> Controller::on_pipeline_within_memory(const Asked& asked,
                                                                         std::size_t pipeline,
                                                                         Duration limit,
@@ -53,7 +55,7 @@ std::optional<Controller::Choice> Controller::on_pipeline_within_memory(const As
     const auto shortage = shortage_of(from, *choice);
     if (!shortage) return choice;
     lacks = lacks == Bytes{} ? shortage->lacks : std::min(lacks, shortage->lacks);
-    from.from = std::max(shortage->until, choice->start + Duration{1});
+    from.from = shortage->until;
   }
   return std::nullopt;
 }
@@ -95,15 +97,16 @@ std::optional<std::int32_t> Controller::free_decode_rank(const ServedModel& mode
 }
 
 bool Controller::sends_keys(const ServedModel& model) const {
-  return model.decode && means_.link && model.dimensions;
+  return means_.link && sends_kv(model);
 }
 
 /// What a stage sends as its layers get ready.
 std::vector<ReadyBytes> Controller::keys_of(const Asked& asked, const Choice& choice,
                                             int stage) const {
   const ServedModel& model = asked.served->model;
-  std::vector<PlacedPass> passes = choice.passes;
-  if (passes.empty()) passes.push_back({choice.start, asked.whole, asked.tokens, asked.tokens});
+  const PlacedPass whole{choice.start, asked.whole, asked.tokens, asked.tokens};
+  const std::span<const PlacedPass> passes =
+      choice.passes.empty() ? std::span{&whole, 1} : std::span{choice.passes};
   std::vector<ReadyBytes> ready;
   // A cached prefix is sent with the first pass: the decode rank has none of it.
   std::int64_t before = asked.context;

@@ -18,17 +18,22 @@ ServedModel small_served(int stages = 1) {
 
 TEST(MemoryOverTime, IsWhatTrainingAndPromptsLeave) {
   MemoryOverTime memory{100ns, {{{0ns, Bytes{10}}, {40ns, Bytes{4}}, {60ns, Bytes{10}}}, {}}};
-  EXPECT_EQ(memory.least_free(0, 0ns, 40ns), Bytes{10});
-  EXPECT_EQ(memory.least_free(0, 30ns, 50ns), Bytes{4});
-  EXPECT_EQ(memory.least_free(0, 160ns, 230ns), Bytes{10}) << "over the iteration's end";
-  EXPECT_EQ(memory.least_free(1, 0ns, 50ns), std::nullopt);
+  const auto least_free = [&](std::int32_t rank, Duration from, Duration until) {
+    const Bytes too_much{1000};
+    const auto found = memory.last_shortage(rank, from, until, too_much);
+    return found ? std::optional{too_much - found->lacks} : std::nullopt;
+  };
+  EXPECT_EQ(least_free(0, 0ns, 40ns), Bytes{10});
+  EXPECT_EQ(least_free(0, 30ns, 50ns), Bytes{4});
+  EXPECT_EQ(least_free(0, 160ns, 230ns), Bytes{10}) << "over the iteration's end";
+  EXPECT_EQ(least_free(1, 0ns, 50ns), std::nullopt);
   memory.hold(0, 20ns, 70ns, Bytes{3});
-  EXPECT_EQ(memory.least_free(0, 0ns, 20ns), Bytes{10});
-  EXPECT_EQ(memory.least_free(0, 0ns, 30ns), Bytes{7});
-  EXPECT_EQ(memory.least_free(0, 0ns, 100ns), Bytes{1});
+  EXPECT_EQ(least_free(0, 0ns, 20ns), Bytes{10});
+  EXPECT_EQ(least_free(0, 0ns, 30ns), Bytes{7});
+  EXPECT_EQ(least_free(0, 0ns, 100ns), Bytes{1});
   EXPECT_EQ(memory.last_release(), 70ns);
   memory.forget(0, 70ns);
-  EXPECT_EQ(memory.least_free(0, 0ns, 100ns), Bytes{4});
+  EXPECT_EQ(least_free(0, 0ns, 100ns), Bytes{4});
 }
 
 TEST(MemoryOverTime, KnowsWhenAShortageIsOver) {

@@ -48,7 +48,7 @@ struct NeedsASkippedOp {
 class AsLateAsOneOp : public plan::DeadlineSource {
 public:
   explicit AsLateAsOneOp(Duration planned) : planned_{planned} {}
-  Duration deadline(OpId, Duration planned, const plan::PastEvents& past) override {
+  Duration deadline(OpId, Duration planned, Duration, const plan::PastEvents& past) override {
     for (const plan::OpEnd& end : past.ended()) late_ = end.end - planned_;
     return planned + late_;
   }

@@ -295,7 +295,7 @@ bool EventPlayer::misses_deadline(OpInstance& op, TimePoint start, TimePoint at)
   const Duration takes =
       sends ? hold_time(op.op, op.iteration, start) : duration_of(op.op, op.iteration);
   const Duration planned = begun_.at(op.iteration) - began_ + window->second.deadline;
-  op.deadline = began_ + deadlines_.of(op.op, op.iteration, planned, at - began_);
+  op.deadline = began_ + deadlines_.of(op.op, op.iteration, planned, start - began_, at - began_);
   return start + takes > op.deadline;
 }
 

@@ -13,6 +13,7 @@
 #include "planner/choose_schedules.hpp"
 #include "prefill/accounts/training_state.hpp"
 #include "prefill/inference_controller.hpp"
+#include "prefill/outcome.hpp"
 #include "sim/simulate.hpp"
 
 namespace longhaul::harness {
@@ -174,7 +175,7 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   return planned;
 }
 
-bool PlannedStretches::limits_memory() const { return memory->limits(); }
+bool PlannedStretches::limits_memory() const { return prefill::limits_memory(scenario); }
 
 bool PlannedStretches::sends_kv() const {
   return std::ranges::any_of(served,

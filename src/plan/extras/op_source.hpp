@@ -83,8 +83,10 @@ public:
   DeadlineSource(const DeadlineSource&) = delete;
   DeadlineSource& operator=(const DeadlineSource&) = delete;
   virtual ~DeadlineSource() = default;
-  /// Of an op whose window says `planned`; times count from the run's start, ends are in any order.
-  [[nodiscard]] virtual Duration deadline(OpId op, Duration planned, const PastEvents& past) = 0;
+  /// Of an op whose window says `planned` and that would start at `start`, now or later; times
+  /// count from the run's start, ends are in any order.
+  [[nodiscard]] virtual Duration deadline(OpId op, Duration planned, Duration start,
+                                          const PastEvents& past) = 0;
 };
 
 /// The source that a lane without one has: its ops, one after the other, in every iteration.

@@ -356,7 +356,7 @@ void LiveController::place(const Waiting& waiting, std::size_t pipeline, Duratio
     const Duration from = start + stage_offset(own, waiting.whole, stage);
     while (block < expected_.blocks(rank) && expected_.closes(rank, block, now) <= from) ++block;
     entry.closes.push_back(block);
-    if (sends(own))
+    if (live_.sends(own))
       slices_[at(rank)] += std::ssize(kv_slices(own, waiting.request.tokens, stage, live_.sending));
   }
   ++placed_[pipeline];

@@ -60,7 +60,9 @@ struct LivePlaced {
 /// follows from what its GPU goes by: a layer of it ended and training's block was ready. An open
 /// loop's request that finds none is refused (`decode`), one of a backlog waits.
 /// With `memory` a prompt is placed where it fits beside training, as that is expected, and beside
-/// what was placed before, each until its first token; one that fits nowhere is refused (`memory`).
+/// what was placed before, each until its first token; one that is larger than what any GPU ever
+/// has free is refused
+/// (`memory`).
 /// Stretches follow each other: begin_stretch(), a source() that is played, end_stretch().
 class LiveController {
 public:
@@ -138,7 +140,6 @@ private:
   [[nodiscard]] bool some_decode_slot(std::size_t model) const;
   /// From the last stage's end until the first token.
   [[nodiscard]] Duration after_stages(const Waiting& waiting) const;
-  [[nodiscard]] bool sends(const ServedModel& model) const;
   /// What GPUs have for prompts from now on; nullopt: all fits.
   [[nodiscard]] std::optional<MemoryOverTime> expected_memory(Duration now);
   void hold(MemoryOverTime& memory, const Waiting& waiting, std::size_t pipeline, Duration start,

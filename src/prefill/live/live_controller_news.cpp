@@ -26,7 +26,7 @@ void LiveController::stage_ended(const LiveOp& op, const LiveAnswer& answer, Dur
   }
   entry.ended[at(op.stage)] = true;
   if (to_size(op.stage) + 1 < entry.ended.size()) return;
-  if (sends(model(live_.pipelines[at(op.pipeline)].model))) return;
+  if (live_.sends(model(live_.pipelines[at(op.pipeline)].model))) return;
   entry.is_done = true;
   tell_of(entry, NewsKind::done, end);
 }
@@ -38,15 +38,11 @@ void LiveController::token_ended(const LiveAnswer& answer, Duration end) {
   tell_of(entries_[found->second], NewsKind::done, end);
 }
 
-bool LiveController::sends(const ServedModel& model) const {
-  return !live_.decodes.empty() && sends_kv(model);
-}
-
 bool LiveController::has_room(std::size_t pipeline, std::int64_t tokens) const {
   if (placed_[pipeline] == live_.slots) return false;
   const LivePipeline& own = live_.pipelines[pipeline];
   const ServedModel& by = model(own.model);
-  if (!sends(by)) return true;
+  if (!live_.sends(by)) return true;
   for (int stage = 0; stage < by.stages; ++stage) {
     const std::size_t rank = at(own.pipeline.ranks[to_size(stage)]);
     const auto slices = std::ssize(kv_slices(by, tokens, stage, live_.sending));
@@ -57,7 +53,7 @@ bool LiveController::has_room(std::size_t pipeline, std::int64_t tokens) const {
 
 bool LiveController::has_decode_slot(std::size_t pipeline) const {
   const LivePipeline& own = live_.pipelines[pipeline];
-  if (!sends(model(own.model))) return true;
+  if (!live_.sends(model(own.model))) return true;
   const auto decode_of = [&](std::size_t which) {
     return live_.kv[at(live_.pipelines[which].pipeline.ranks.back())].decode;
   };
@@ -65,7 +61,7 @@ bool LiveController::has_decode_slot(std::size_t pipeline) const {
   const auto held = std::ranges::count_if(entries_, [&](const Entry& entry) {
     const std::size_t which = at(entry.answer.pipeline);
     return !entry.is_done && !entry.is_withdrawn && !is_killed(entry) &&
-           sends(model(live_.pipelines[which].model)) && decode_of(which) == decode;
+           live_.sends(model(live_.pipelines[which].model)) && decode_of(which) == decode;
   });
   const auto found = std::ranges::find(live_.decodes, decode, &LiveDecode::rank);
   return found != live_.decodes.end() && held < found->slots;  // a GPU may have no slices at all
@@ -79,7 +75,7 @@ bool LiveController::some_decode_slot(std::size_t model) const {
 
 Duration LiveController::after_stages(const Waiting& waiting) const {
   const ServedModel& own = model(waiting.model);
-  if (!sends(own)) return {};
+  if (!live_.sends(own)) return {};
   return kv_tail(own, waiting.request.tokens, waiting.whole, live_.sending) +
          own.decode->first_token;
 }
@@ -195,7 +191,7 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
     each.decision.end = entry.end;
     each.decision.compute = entry.waiting.whole;
     each.decision.hops = (model(own.model).stages - 1) * model(own.model).hop;
-    if (sends(model(own.model))) {
+    if (live_.sends(model(own.model))) {
       each.decision.first_token = model(own.model).decode->first_token;
       each.decision.kv = after_stages(entry.waiting) - each.decision.first_token;
     }

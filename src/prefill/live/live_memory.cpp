@@ -81,7 +81,7 @@ std::optional<Duration> LiveController::earliest_of(FreeTime& free,
     if (!start || !memory) return start;
     const auto until = lacks_until(*memory, waiting, pipeline, *start);
     if (!until) return start;
-    from = std::max(*until, *start + Duration{1});
+    from = *until;
   }
   return std::nullopt;
 }

@@ -261,8 +261,6 @@ int slots_of(const IterationBubbles& stretch, const std::vector<Served>& served)
       std::clamp<std::int64_t>(2 * (most / least_stage_time(served)), 1, kMost));
 }
 
-bool sends_kv(const ServedModel& model) { return model.decode && model.dimensions; }
-
 std::vector<std::int64_t> slices_of(const IterationBubbles& stretch,
                                     const std::vector<Served>& served, KvSending sending,
                                     int slots) {

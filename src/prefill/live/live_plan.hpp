@@ -7,6 +7,7 @@
 
 #include "prefill/placement.hpp"
 #include "prefill/play/play.hpp"
+#include "prefill/prompt/kv_link.hpp"
 
 namespace longhaul::prefill {
 
@@ -84,6 +85,10 @@ struct LivePlan {
   std::vector<LiveDecode> decodes;  ///< ascending by rank
   std::vector<LaneId> lanes;        ///< by rank: "prefill"; kNone<LaneId>: it serves nothing
 
+  /// Do keys and values of this model leave its GPUs?
+  [[nodiscard]] bool sends(const ServedModel& model) const {
+    return !decodes.empty() && sends_kv(model);
+  }
   [[nodiscard]] const std::vector<SlotStage>& slot(std::int32_t pipeline, std::int32_t slot) const {
     return stages[static_cast<std::size_t>(pipeline) * static_cast<std::size_t>(slots) +
                   static_cast<std::size_t>(slot)];
@@ -106,8 +111,6 @@ struct LivePlanOptions {
 /// hold: training may take longer.
 [[nodiscard]] int slots_of(const IterationBubbles& stretch, const std::vector<Served>& served);
 
-/// Do keys and values of this model leave the GPUs that compute them?
-[[nodiscard]] bool sends_kv(const ServedModel& model);
 /// The most slices that each GPU could have to send of what it computes in the bubbles of a
 /// stretch, or twice that, likewise; of `slots` prompts of each pipeline at most. A live run has
 /// kMostLiveSlices for each, and what a stretch has none left for waits for the next one.

@@ -43,10 +43,13 @@ void LiveRank::heed(const plan::OpEnd& end, Duration now) {
   const LiveOp& op = live_.ops[index(end.op)];
   switch (op.kind) {
     case LiveOp::Kind::answer: return take(LiveAnswer::of(end.words), now);
-    case LiveOp::Kind::stage: return stage_ended(op, LiveAnswer::of(end.words));
+    case LiveOp::Kind::stage:
+      if (op.stage == 0 || manners_.memory) stage_ended(op, LiveAnswer::of(end.words));
+      return;
     case LiveOp::Kind::arrived: return void(arrived_.insert({op.pipeline, op.number, op.stage}));
     case LiveOp::Kind::slice:
-      if (live_.plan.rank_of(end.op) == Rank{rank_}) slice_left(LiveSlice::of(end.words));
+      if (manners_.memory && live_.plan.rank_of(end.op) == Rank{rank_})
+        slice_left(LiveSlice::of(end.words));
       return;
     case LiveOp::Kind::training:
     case LiveOp::Kind::slice_arrived:
@@ -112,7 +115,7 @@ std::optional<plan::Decision> LiveRank::go_on() {
     return std::nullopt;
   }
   if (manners_.overrun == Overrun::kill && manners_.gives_way && expected_.is_ready(rank_)) {
-    hold_until_killed();
+    forget_unsent();
     running_.reset();
     ++log_.tally.killed;
     return std::nullopt;
@@ -167,10 +170,10 @@ plan::Decision LiveRank::begin(std::size_t which, Duration now) {
                              ? served_[model].model.stage_time(
                                    manners_.takes(model, answer.request, whole), given.stage)
                              : given.estimate;
-  if (const ServedModel& own = served_[model].model; manners_.memory)
+  if (const ServedModel& own = served_[model].model; keeps_account())
     held_[answer.request] = {
         asks(answer, given.stage, now),
-        sends(own) ? kv_slices(own, answer.tokens, given.stage, live_.sending).size() : 0};
+        live_.sends(own) ? kv_slices(own, answer.tokens, given.stage, live_.sending).size() : 0};
   const SlotStage& stage = live_.slot(answer.pipeline, slot)[to_size(given.stage)];
   running_ = Running{answer, stage, takes, 0, given.stage, slot};
   return draw_part();
@@ -194,17 +197,14 @@ plan::Decision LiveRank::draw_part() {
   return plan::Draw{op, takes, running.answer.words()};
 }
 
-bool LiveRank::sends(const ServedModel& model) const {
-  return !live_.decodes.empty() && sends_kv(model);
-}
-
 /// What sends nothing is over with its last stage, on whichever GPU.
 void LiveRank::stage_ended(const LiveOp& op, const LiveAnswer& answer) {
   if (op.stage == 0) slots_[answer.request] = op.number;
+  if (!manners_.memory) return;
   const auto& stages = live_.slot(op.pipeline, op.number);
   const bool is_over =
       to_size(op.stage) + 1 == stages.size() && op.part + 1 == stages[at(op.stage)].parts;
-  if (is_over && !sends(model_of(op.pipeline))) held_.erase(answer.request);
+  if (is_over && !live_.sends(model_of(op.pipeline))) held_.erase(answer.request);
 }
 
 void LiveRank::slice_left(const LiveSlice& slice) {
@@ -213,11 +213,11 @@ void LiveRank::slice_left(const LiveSlice& slice) {
 }
 
 /// Of what is killed only the layers leave that it has computed; of one sent whole nothing does.
-void LiveRank::hold_until_killed() {
+void LiveRank::forget_unsent() {
   const auto own = held_.find(running_->answer.request);
   if (own == held_.end()) return;
   const ServedModel& model = model_of(running_->answer.pipeline);
-  if (sends(model))
+  if (live_.sends(model))
     for (const KvSlice& slice :
          kv_slices(model, running_->answer.tokens, running_->number, live_.sending))
       if (live_.sending == KvSending::whole || slice.part >= running_->part) --own->second.slices;
@@ -228,15 +228,16 @@ HeldBytes LiveRank::asks(const LiveAnswer& answer, int stage, Duration now) cons
   const ServedModel& model = model_of(answer.pipeline);
   const Duration whole = *model.time(answer.tokens);
   Duration until = now + pass_span(model, whole) - stage_offset(model, whole, stage);
-  if (sends(model)) until += kv_tail(model, answer.tokens, whole, live_.sending);
+  if (live_.sends(model)) until += kv_tail(model, answer.tokens, whole, live_.sending);
   return {held_memory(model, answer.tokens, stage), until + model.guard};
 }
 
 bool LiveRank::has_memory(const Given& given, Duration now) {
-  if (!manners_.memory || manners_.memory->of(rank_) == nullptr) return true;
+  if (!keeps_account()) return true;
   std::vector<HeldBytes> others;
   for (const auto& [request, held] : held_) others.push_back(held.bytes);
-  return manners_.memory->fits(rank_, expected_, now, asks(given.answer, given.stage, now), others);
+  return manners_.memory->fits(rank_, expected_, now, now, asks(given.answer, given.stage, now),
+                               others);
 }
 
 }  // namespace longhaul::prefill

@@ -134,10 +134,12 @@ private:
   void heed(const plan::OpEnd& end, Duration now);
   void stage_ended(const LiveOp& op, const LiveAnswer& answer);
   void slice_left(const LiveSlice& slice);
-  void hold_until_killed();
-  [[nodiscard]] bool sends(const ServedModel& model) const;
+  void forget_unsent();
   /// What it holds from now on.
   [[nodiscard]] HeldBytes asks(const LiveAnswer& answer, int stage, Duration now) const;
+  [[nodiscard]] bool keeps_account() const {
+    return manners_.memory && manners_.memory->of(rank_) != nullptr;
+  }
   [[nodiscard]] bool has_memory(const Given& given, Duration now);
   void take(const LiveAnswer& answer, Duration now);
   void count_declined();

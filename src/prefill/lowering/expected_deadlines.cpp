@@ -1,6 +1,7 @@
 #include "prefill/lowering/expected_deadlines.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/index.hpp"
@@ -13,33 +14,37 @@ namespace {
 class ExpectedDeadlines final : public plan::DeadlineSource {
 public:
   explicit ExpectedDeadlines(std::shared_ptr<const Closings> closings)
-      : closings_{std::move(closings)}, expected_{*closings_->graph}, held_{*closings_} {}
+      : closings_{std::move(closings)}, expected_{*closings_->graph} {
+    if (closings_->memory) held_.emplace(*closings_);
+  }
 
-  [[nodiscard]] Duration deadline(OpId op, Duration planned,
+  [[nodiscard]] Duration deadline(OpId op, Duration planned, Duration start,
                                   const plan::PastEvents& past) override {
     for (const plan::OpEnd& end : past.ended())
       if (end.iteration == 0) heed(end);
     const auto found = closings_->of_stage.find(op);
     if (found == closings_->of_stage.end() || past.iteration() != 0) return planned;
-    if (!held_.fits(op, expected_, past.now())) return past.now() - Duration{1};
-    const Closings::Closing& closing = found->second;
-    const Duration closes = expected_.closes(closing.rank, closing.block, past.now());
-    return planned + std::max(Duration{}, closes - closing.planned);
+    if (held_ && !held_->fits(op, expected_, start, past.now())) return past.now() - Duration{1};
+    return planned + lateness(found->second, expected_, past.now());
   }
 
 private:
   void heed(const plan::OpEnd& end) {
-    held_.heed(end.op, end.end);
+    if (held_) held_->heed(end.op);
     if (const OpId training = closings_->training_of[index(end.op)]; training != kNone<OpId>)
       expected_.heed(training, end.end);
   }
 
   std::shared_ptr<const Closings> closings_;
   ExpectedTraining expected_;
-  HeldMemory held_;
+  std::optional<HeldMemory> held_;
 };
 
 }  // namespace
+
+Duration lateness(const Closings::Closing& closing, ExpectedTraining& expected, Duration now) {
+  return std::max(Duration{}, expected.closes(closing.rank, closing.block, now) - closing.planned);
+}
 
 plan::MovingDeadlines expected_deadlines(Closings closings) {
   plan::MovingDeadlines moving;

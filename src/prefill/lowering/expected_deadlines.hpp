@@ -8,6 +8,7 @@
 
 #include "plan/plan.hpp"
 #include "prefill/play/block_memory.hpp"
+#include "prefill/play/expected_training.hpp"
 #include "prefill/play/training_graph.hpp"
 
 namespace longhaul::prefill {
@@ -37,20 +38,24 @@ struct Closings {
     std::int32_t rank = 0;
     Bytes bytes{};
     OpId first{};
-    Duration first_takes{};
-    Duration length{};  ///< from there until it is to be released, and what may be late
+    Duration planned{};  ///< start of that
+    Duration length{};   ///< from there until it is to be released, and what may be late
     std::vector<Pass> passes{};
   };
   std::vector<Holding> holdings{};                     ///< of GPUs whose capacity is known
   std::shared_ptr<const MemoryBesideBlocks> memory{};  ///< nullptr: all fits
 };
 
+/// How much later than planned the block that closes a bubble is expected to begin.
+[[nodiscard]] Duration lateness(const Closings::Closing& closing, ExpectedTraining& expected,
+                                Duration now);
+
 /// Deadlines that move with training: as much later than planned as the block that closes the
 /// bubble is expected later (ExpectedTraining, of what has ended by now), and never earlier. What
 /// holds a block up for another reason than lateness of what it waits for is not foreseen: such a
 /// deadline is too early. They are those of the first iteration of a stream; its others keep what
-/// their windows say. A prompt that begins on a GPU without memory for it, beside what others hold
-/// there now and what training is expected to take until the prompt has left, is too late.
+/// their windows say. A prompt that would start on a GPU without memory for it, beside what others
+/// hold there then and what training is expected to take until the prompt has left, is too late.
 [[nodiscard]] plan::MovingDeadlines expected_deadlines(Closings closings);
 
 }  // namespace longhaul::prefill

@@ -54,7 +54,7 @@ public:
     for (const auto& [rank, tokens] : decode_) (void)token_lane(rank);  // ascending, as ranks are
     count_slices();
     for (const std::size_t i : in_order_of_start())
-      if (sends_kv(i)) send_kv(i);
+      if (is_sent(i)) send_kv(i);
     for (std::size_t i = 0; i < stages_.size(); ++i) add_token(i);
     FilledPlan filled{additions_.make(), {}, {}, {}, {}};
     filled.training = additions_.training_ids();
@@ -110,13 +110,11 @@ private:
   [[nodiscard]] const ServedModel& model_of(std::size_t i) const {
     return served_[decisions_[stages_[i].decision].model].model;
   }
-  [[nodiscard]] bool sends_kv(std::size_t i) const {
-    return options_.kv && model_of(i).decode && model_of(i).dimensions;
-  }
+  [[nodiscard]] bool is_sent(std::size_t i) const { return options_.kv && sends_kv(model_of(i)); }
 
   void add_interfaces() {
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-      if (!sends_kv(i)) continue;
+      if (!is_sent(i)) continue;
       const Rank rank = stages_[i].rank;
       if (!interfaces_.contains(rank)) interfaces_.emplace(rank, additions_.interface_of(rank));
       decode_.try_emplace(additions_.decode_rank_of(rank));
@@ -157,7 +155,7 @@ private:
     Op op = op_of(stage);
     op.kind = OpKind::compute;
     op.resources = additions_.device_of(stage.rank);
-    const bool by_layer = sends_kv(i) && options_.kv == KvSending::layerwise;
+    const bool by_layer = is_sent(i) && options_.kv == KvSending::layerwise;
     const int parts = by_layer ? std::max(1, layers_of_stage(model_of(i), stage.stage)) : 1;
     const LaneId lane = additions_.lane("prefill", OpKind::compute, stage.rank);
     for (int part = 0; part < parts; ++part) {
@@ -197,7 +195,7 @@ private:
   }
   void count_slices() {
     for (std::size_t i = 0; i < stages_.size(); ++i)
-      if (sends_kv(i))
+      if (is_sent(i))
         slices_[{stages_[i].decision, stages_[i].stage}].count +=
             static_cast<std::int32_t>(slices_of(i).size());
   }
@@ -235,7 +233,7 @@ private:
   /// Of the prompt whose last stage this is.
   void add_token(std::size_t i) {
     const PlacedStage& stage = stages_[i];
-    if (!sends_kv(i) || stage.stage + 1 < model_of(i).stages || !is_last_pass(i)) return;
+    if (!is_sent(i) || stage.stage + 1 < model_of(i).stages || !is_last_pass(i)) return;
     const Rank rank = additions_.decode_rank_of(stage.rank);
     Op op = op_of(stage);
     op.kind = OpKind::compute;

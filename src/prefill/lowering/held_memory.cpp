@@ -50,7 +50,7 @@ void add_holdings(Closings& closings, const FilledPlan& filled, const std::vecto
           {.rank = rank,
            .bytes = held_memory(model, own.tokens, stage),
            .first = begins.first,
-           .first_takes = filled.plan.op(begins.first).duration,
+           .planned = begins.placed.start,
            .length = (own.held_until.empty() ? own.end + own.kv : own.held_until[to_size(stage)]) -
                      begins.placed.start + model.guard,
            .passes = passes_of(filled, first, last, stage, slices, closings, options)});
@@ -61,7 +61,7 @@ void add_holdings(Closings& closings, const FilledPlan& filled, const std::vecto
 HeldMemory::HeldMemory(const Closings& closings)
     : closings_{closings},
       ended_(closings.training_of.size(), false),
-      release_(closings.holdings.size()) {
+      starts_(closings.holdings.size()) {
   for (std::size_t i = 0; i < closings.holdings.size(); ++i) {
     const Closings::Holding& own = closings.holdings[i];
     holding_of_[own.first] = i;
@@ -70,26 +70,30 @@ HeldMemory::HeldMemory(const Closings& closings)
   }
 }
 
-void HeldMemory::heed(OpId op, Duration end) {
-  ended_[index(op)] = true;
-  const auto own = holding_of_.find(op);
-  if (own == holding_of_.end()) return;
-  const Closings::Holding& begun = closings_.holdings[own->second];
-  release_[own->second] = end - begun.first_takes + begun.length;
+Duration HeldMemory::release_of(const Closings::Holding& holding, Duration start,
+                                ExpectedTraining& expected, Duration now) const {
+  Duration late{};
+  for (const Closings::Pass& pass : holding.passes)
+    if (!ended_[index(pass.last)]) late = std::max(late, lateness(pass.closing, expected, now));
+  return std::max(start, holding.planned + late) + holding.length;
 }
 
-bool HeldMemory::fits(OpId op, ExpectedTraining& expected, Duration now) {
+bool HeldMemory::fits(OpId op, ExpectedTraining& expected, Duration start, Duration now) {
   const auto own = holding_of_.find(op);
   if (own == holding_of_.end()) return true;
   const Closings::Holding& begins = closings_.holdings[own->second];
   auto& others = of_rank_[at(begins.rank)];
   std::erase_if(others, [&](std::size_t i) { return is_over(closings_.holdings[i], expected); });
   std::vector<HeldBytes> held;
-  for (const std::size_t i : others)
-    if (i != own->second && ended_[index(closings_.holdings[i].first)])
-      held.push_back({closings_.holdings[i].bytes, release_[i]});
-  return closings_.memory->fits(begins.rank, expected, now, {begins.bytes, now + begins.length},
-                                held);
+  for (const std::size_t i : others) {
+    const Closings::Holding& other = closings_.holdings[i];
+    if (i != own->second && starts_[i])
+      held.push_back({other.bytes, release_of(other, *starts_[i], expected, now)});
+  }
+  const HeldBytes asks{begins.bytes, release_of(begins, start, expected, now)};
+  if (!closings_.memory->fits(begins.rank, expected, now, start, asks, held)) return false;
+  starts_[own->second] = start;
+  return true;
 }
 
 /// A pass that has not ended when the block has that closes its bubble will not begin.

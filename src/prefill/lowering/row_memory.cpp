@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "prefill/prompt/kv_link.hpp"
 
 namespace longhaul::prefill {
 namespace {
@@ -64,8 +65,7 @@ HeldTimes held_times(const FilledPlan& filled, const std::vector<Served>& served
       own->second.until = std::max(own->second.until, results.times[index(message.send)].end);
   }
   for (auto& [of, own] : held)
-    if (const ServedModel& model = served[decisions[of.first].model].model;
-        !model.decode || !model.dimensions)
+    if (!sends_kv(served[decisions[of.first].model].model))
       own.until = std::max(own.until, ends[of.first]);
   return held;
 }

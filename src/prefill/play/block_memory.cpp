@@ -33,13 +33,10 @@ MemoryBesideBlocks::MemoryBesideBlocks(const Schedule& schedule, const Scenario&
   }
 }
 
-bool MemoryBesideBlocks::limits() const {
-  return std::ranges::any_of(gpus_, [](const auto& own) { return own.has_value(); });
-}
-
 /// Training takes more as blocks begin, and prompts only release theirs.
 bool MemoryBesideBlocks::fits(std::int32_t rank, ExpectedTraining& expected, Duration now,
-                              const HeldBytes& asks, std::span<const HeldBytes> others) const {
+                              Duration start, const HeldBytes& asks,
+                              std::span<const HeldBytes> others) const {
   const BlockMemory& own = *of(rank);
   const auto held_at = [&](Duration time) {
     Bytes used = asks.bytes;
@@ -48,7 +45,7 @@ bool MemoryBesideBlocks::fits(std::int32_t rank, ExpectedTraining& expected, Dur
     return used;
   };
   std::size_t block = expected.next_block(rank);
-  if (held_at(now) > (block == 0 ? own.first : own.after[block - 1])) return false;
+  if (held_at(start) > (block == 0 ? own.first : own.after[block - 1])) return false;
   for (; block < own.during.size(); ++block) {
     const Duration begins = expected.closes(rank, block, now);
     if (begins >= asks.until) return true;

@@ -35,19 +35,17 @@ public:
                      const TrainingGraph& graph, const std::vector<Served>& served);
 
   [[nodiscard]] std::int32_t gpus() const { return static_cast<std::int32_t>(gpus_.size()); }
-  /// Has some GPU a capacity?
-  [[nodiscard]] bool limits() const;
   /// nullptr: not known, all fits.
   [[nodiscard]] const BlockMemory* of(std::int32_t rank) const {
     const auto& own = gpus_[static_cast<std::size_t>(rank)];
     return own ? &*own : nullptr;
   }
-  /// Does what asks for memory from now on fit beside training, as it is expected, and `others`
-  /// that hold some now? What should have released its own by now may hold it on. Precondition: it
-  /// is known.
+  /// Does what asks for memory from `start` on, now or later, fit beside training, as it is
+  /// expected, and `others` that hold some? What should have released its own by now may hold it
+  /// on. Precondition: it is known.
   [[nodiscard]] bool fits(std::int32_t rank, ExpectedTraining& expected, Duration now,
-                          const HeldBytes& asks, std::span<const HeldBytes> others) const;
-
+                          Duration start, const HeldBytes& asks,
+                          std::span<const HeldBytes> others) const;
   /// The most that it ever leaves. Precondition: likewise.
   [[nodiscard]] Bytes most(std::int32_t rank) const;
   /// What it leaves from now on, as it is expected; empty: not known.

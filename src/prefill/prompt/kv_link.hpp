@@ -64,6 +64,11 @@ private:
   Duration waited_{};
 };
 
+/// Has this model a decode rank, and keys and values that are known?
+[[nodiscard]] inline bool sends_kv(const ServedModel& model) {
+  return model.decode && model.dimensions;
+}
+
 /// The bytes of a stage's layers as they get ready in a pass: [start, start + time).
 [[nodiscard]] std::vector<ReadyBytes> ready_layers(Bytes bytes, int layers, Duration start,
                                                    Duration time, KvSending sending);

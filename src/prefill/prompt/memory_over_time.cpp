@@ -9,18 +9,10 @@ namespace longhaul::prefill {
 MemoryOverTime::MemoryOverTime(Duration period, std::vector<std::vector<FreeMemoryStep>> steps)
     : period_{period}, steps_{std::move(steps)}, holds_(steps_.size()) {}
 
-Bytes MemoryOverTime::left_by_training(std::int32_t rank, Duration from, Duration until) const {
-  const auto& steps = steps_[at(rank)];
-  const auto least_of = [&](Duration begin, Duration end) {  // of one period
-    auto step = std::ranges::upper_bound(steps, begin, {}, &FreeMemoryStep::at);
-    Bytes least = std::prev(step)->bytes;
-    for (; step != steps.end() && step->at < end; ++step) least = std::min(least, step->bytes);
-    return least;
-  };
-  if (until - from >= period_) return least_of(Duration{}, period_);
-  const Duration begin = from % period_, end = begin + (until - from);
-  if (end <= period_) return least_of(begin, end);
-  return std::min(least_of(begin, period_), least_of(Duration{}, end - period_));
+Bytes MemoryOverTime::left_by_training(std::int32_t rank, Duration time) const {
+  return std::prev(
+             std::ranges::upper_bound(steps_[at(rank)], time % period_, {}, &FreeMemoryStep::at))
+      ->bytes;
 }
 
 Duration MemoryOverTime::next_step(std::int32_t rank, Duration after) const {
@@ -31,7 +23,7 @@ Duration MemoryOverTime::next_step(std::int32_t rank, Duration after) const {
 }
 
 Bytes MemoryOverTime::free_at(std::int32_t rank, Duration time) const {
-  Bytes free = left_by_training(rank, time, time);
+  Bytes free = left_by_training(rank, time);
   for (const Hold& hold : holds_[at(rank)])
     if (hold.from <= time && hold.until > time) free = free - hold.bytes;
   return free;
@@ -63,25 +55,6 @@ std::optional<MemoryShortage> MemoryOverTime::last_shortage(std::int32_t rank, D
     if (lasts && time > never) return found;
   }
   return found;
-}
-
-std::optional<Bytes> MemoryOverTime::least_free(std::int32_t rank, Duration from,
-                                                Duration until) const {
-  if (steps_[at(rank)].empty()) return std::nullopt;
-  // The least lies at the begin, at a step of training or where something begins to be held.
-  std::vector<Duration> begins{from};
-  for (const Hold& hold : holds_[at(rank)])
-    if (hold.from > from && hold.from < until) begins.push_back(hold.from);
-  std::ranges::sort(begins);
-  Bytes least{INT64_MAX};
-  for (std::size_t i = 0; i < begins.size(); ++i) {
-    Bytes held;
-    for (const Hold& hold : holds_[at(rank)])
-      if (hold.from <= begins[i] && hold.until > begins[i]) held += hold.bytes;
-    const Duration end = i + 1 < begins.size() ? begins[i + 1] : until;
-    least = std::min(least, left_by_training(rank, begins[i], end) - held);
-  }
-  return least;
 }
 
 std::optional<Bytes> MemoryOverTime::most_free(std::int32_t rank) const {

@@ -28,9 +28,6 @@ public:
   /// Steps by GPU, ascending from 0 on; none of a GPU whose capacity is not known: all fits there.
   MemoryOverTime(Duration period, std::vector<std::vector<FreeMemoryStep>> steps);
 
-  /// The least that is free in [from, until); nullopt: not known.
-  [[nodiscard]] std::optional<Bytes> least_free(std::int32_t rank, Duration from,
-                                                Duration until) const;
   /// Where less than `need` is free at some time of [from, until): the last such time. nullopt: all
   /// fits.
   [[nodiscard]] std::optional<MemoryShortage> last_shortage(std::int32_t rank, Duration from,
@@ -48,7 +45,7 @@ private:
     Duration from{}, until{};
     Bytes bytes;
   };
-  [[nodiscard]] Bytes left_by_training(std::int32_t rank, Duration from, Duration until) const;
+  [[nodiscard]] Bytes left_by_training(std::int32_t rank, Duration time) const;
   /// When that changes next.
   [[nodiscard]] Duration next_step(std::int32_t rank, Duration after) const;
   [[nodiscard]] Bytes free_at(std::int32_t rank, Duration time) const;

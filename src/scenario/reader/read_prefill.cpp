@@ -237,6 +237,10 @@ ServedModel read_served(const ConfigNode& root, const ConfigNode& table, std::st
   if (served.name.empty()) served.name = "prefill";
   if (const auto field = section.find("stages"))
     served.stages = static_cast<int>(read_integer(*field, 1, kMostStages));
+  if (served.dimensions && served.stages > served.dimensions->layers)
+    fail_at(section.find("stages")->node->place,
+            "prefill.stages = {} is more than the {} layers of {}. Use {} or less.", served.stages,
+            served.dimensions->layers, served.name, served.dimensions->layers);
   read_served_time(root, section, served, held_text);
   if (const auto field = section.find("hop")) served.hop = read_duration(*field);
   if (const auto field = section.find("guard")) served.guard = read_duration(*field);

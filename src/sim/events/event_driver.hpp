@@ -176,7 +176,7 @@ private:
   void release(std::uint32_t id);
   [[nodiscard]] std::uint32_t busy_resource(std::uint32_t id) const;
   [[nodiscard]] bool misses_deadline(std::uint32_t id, Duration start);
-  [[nodiscard]] Duration deadline_of(std::uint32_t id);
+  [[nodiscard]] Duration deadline_of(std::uint32_t id, Duration start);
 
   // event_driver_notes.cpp: what others learn of an op
   void note_start(std::uint32_t id, Duration start);

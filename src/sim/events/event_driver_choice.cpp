@@ -119,19 +119,19 @@ void EventDriver::release(std::uint32_t id) {
 /// Would an optional op that starts then end after its deadline?
 bool EventDriver::misses_deadline(std::uint32_t id, Duration start) {
   if (optional_.empty() || optional_[instances_.op(id)] == 0) return false;
-  const Duration deadline = deadline_of(id);
+  const Duration deadline = deadline_of(id, start);
   if (deadline == kForever) return false;
   const Duration takes = op(id).kind == OpKind::send ? hold_time(id, start) : announced(id);
   return start + takes > deadline;
 }
 
-/// By when an optional op must end, as known by now; kForever: whenever.
-Duration EventDriver::deadline_of(std::uint32_t id) {
+/// By when an optional op that starts then must end, as known by now; kForever: whenever.
+Duration EventDriver::deadline_of(std::uint32_t id, Duration start) {
   const auto window = windows_.find(instances_.op(id));
   if (window == windows_.end() || window->second.deadline == plan::kNoDeadline) return kForever;
   const int iteration = instances_.iteration(id);
   return deadlines_.of(instances_.id(id), iteration, begun_.at(iteration) + window->second.deadline,
-                       now_);
+                       start, now_);
 }
 
 }  // namespace longhaul::sim

@@ -46,7 +46,7 @@ void EventDriver::note_end(std::uint32_t id, Duration hold_end, Duration end) {
     events_.push({end, id, EventKind::end_op});
   }
   if (optional_.empty()) return;
-  if (end > deadline_of(id)) instances_.outcomes[id] = Outcome::late;
+  if (end > deadline_of(id, time(id).start)) instances_.outcomes[id] = Outcome::late;
 }
 
 /// A block whose end depends on the messages beside it.

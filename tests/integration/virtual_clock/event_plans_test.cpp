@@ -150,7 +150,7 @@ TEST(PlayedEventPlans, ADeadlineMovesWithWhatHasHappened) {
 /// one.
 class LaterByEnds : public plan::DeadlineSource {
 public:
-  Duration deadline(OpId, Duration planned, const plan::PastEvents& past) override {
+  Duration deadline(OpId, Duration planned, Duration, const plan::PastEvents& past) override {
     heard_ += std::ssize(past.ended());
     return planned + Duration{heard_};
   }
