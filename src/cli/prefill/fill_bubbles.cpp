@@ -139,7 +139,8 @@ double value_per_second(const FilledSchedule& filled, double gpu_hour, Duration 
                         double price) {
   const double of_iteration =
       filled.bubbles.iteration.gpus * gpu_hour * static_cast<double>(fastest.count()) / 3.6e12;
-  return (static_cast<double>(filled.outcome.iterations) * of_iteration +
+  const auto iterations = std::max<std::int64_t>(1, filled.outcome.iterations);
+  return (static_cast<double>(iterations) * of_iteration +
           static_cast<double>(filled.outcome.tokens_served) * price / 1e6) *
          1e9 / static_cast<double>(wall_of(filled).count());
 }

@@ -135,16 +135,14 @@ std::string notes_text(const Scenario& scenario, const PrefillInput& input,
   return text;
 }
 
-void require_one_schedule(std::size_t count) {
-  if (count != 1)
-    fail("--placements-out: the answers of {} schedules do not go into one file. Name one.", count);
+void require_one_schedule(const char* option, std::size_t count) {
+  if (count != 1) fail("{}: {} schedules do not go into one file. Name one.", option, count);
 }
 
 /// A file that others take for --schedule; no name: none.
 void write_schedule(const std::string& file, const std::vector<FilledSchedule>& all) {
   if (file.empty()) return;
-  if (all.size() != 1)
-    fail("--schedule-out: {} schedules do not go into one file. Name one.", all.size());
+  require_one_schedule("--schedule-out", all.size());
   report::write_new_file(
       file, [&](std::ostream& out) { out << schedule::write_csv(all.front().bubbles.schedule); });
 }
@@ -173,7 +171,7 @@ std::vector<FilledSchedule> fill_streams(const Options& options, const Scenario&
       all.push_back(fill_from_stream(std::move(each), scenario, input, [](const Decision&) {}));
     return all;
   }
-  require_one_schedule(bubbles.size());
+  require_one_schedule("--placements-out", bubbles.size());
   report::write_new_file(options.prefill.placements_out, [&](std::ostream& out) {
     out << kPlacementColumns;
     all.push_back(fill_from_stream(std::move(bubbles.front()), scenario, input,
@@ -271,7 +269,7 @@ Answer prefill_command(const Options& options) {
   if (input.by_value) valued = value_json(filled, scenario, *input.price);
   write_schedule(options.prefill.schedule_out, all);
   if (!options.prefill.placements_out.empty() && input.stream.empty()) {
-    require_one_schedule(all.size());
+    require_one_schedule("--placements-out", all.size());
     report::write_new_file(options.prefill.placements_out, [&](std::ostream& out) {
       out << kPlacementColumns;
       for (const Decision& each : all.front().decisions) out << placement_line(each);

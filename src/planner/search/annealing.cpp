@@ -42,13 +42,16 @@ public:
   }
 
   /// See planner::wander().
-  std::vector<Schedule> wander(const Schedule& like, std::size_t count) {
+  std::vector<Schedule> wander(const Schedule& like, std::size_t count,
+                               const std::function<bool()>& stopped) {
     std::vector<Schedule> kept;
     const std::int64_t limit = walk_.score().cost;
     const int steps = problem_.blocks() * (problem_.is_exact() ? kWanderedSteps : kSimulatedSteps);
     for (std::size_t i = 0; i < count; ++i) {
-      for (int step = 0; step < steps; ++step)
+      for (int step = 0; step < steps; ++step) {
+        if (step % batch_ == 0 && stopped()) return kept;
         if (propose()) walk_.attempt(change_, limit);
+      }
       Schedule now = walk_.orders().schedule(like);
       const auto same = [&](const Schedule& other) { return other.rows == now.rows; };
       if (!same(like) && std::ranges::none_of(kept, same)) kept.push_back(std::move(now));
@@ -123,8 +126,9 @@ AnnealingResult anneal(const OrderProblem& problem, const Schedule& start,
 }
 
 std::vector<Schedule> wander(const OrderProblem& problem, const Schedule& start,
-                             const Simulation& simulation, std::size_t count, std::uint64_t seed) {
-  return Annealing{problem, start, simulation, seed}.wander(start, count);
+                             const Simulation& simulation, std::size_t count, std::uint64_t seed,
+                             const std::function<bool()>& stopped) {
+  return Annealing{problem, start, simulation, seed}.wander(start, count, stopped);
 }
 
 }  // namespace longhaul::planner

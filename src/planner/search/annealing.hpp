@@ -41,9 +41,11 @@ struct AnnealingResult {
                                      const OrderJudge& judge = nullptr);
 
 /// Orders that take no longer than `start` (as of anneal()), at most `count`, all different and
-/// none of them `start`: each some random moves from the one before. Deterministic.
+/// none of them `start`: each some random moves from the one before. `stopped`, asked now and then,
+/// ends it with those so far. Deterministic where that is.
 [[nodiscard]] std::vector<Schedule> wander(const OrderProblem& problem, const Schedule& start,
                                            const Simulation& simulation, std::size_t count,
-                                           std::uint64_t seed);
+                                           std::uint64_t seed,
+                                           const std::function<bool()>& stopped);
 
 }  // namespace longhaul::planner

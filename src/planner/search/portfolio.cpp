@@ -110,12 +110,13 @@ void Portfolio::add_own_starts() {
   }
 }
 
-std::vector<Schedule> Portfolio::as_fast_as(const Schedule& schedule, std::size_t count) const {
+std::vector<Schedule> Portfolio::as_fast_as(const Schedule& schedule, std::size_t count,
+                                            const std::function<bool()>& stopped) const {
   const auto layout = layout_of(schedule);
   LONGHAUL_ASSERT(layout, "the layout of {} is not known", schedule.name);
   const Schedule start = whole_blocks(schedule);
   if (schedule::first_violation(start, scenario_)) return {};
-  return wander(layout->problem, start, layout->simulation, count, options_.seed);
+  return wander(layout->problem, start, layout->simulation, count, options_.seed, stopped);
 }
 
 bool Portfolio::is_late() const {

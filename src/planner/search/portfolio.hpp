@@ -47,7 +47,8 @@ public:
   void add_own_starts();
   [[nodiscard]] const std::vector<Start>& starts() const { return starts_; }
   /// wander() from the whole blocks of a schedule of a known layout, whose replicas are equal.
-  [[nodiscard]] std::vector<Schedule> as_fast_as(const Schedule& schedule, std::size_t count) const;
+  [[nodiscard]] std::vector<Schedule> as_fast_as(const Schedule& schedule, std::size_t count,
+                                                 const std::function<bool()>& stopped) const;
   /// Has a good part of the time gone, so that what is left should go into moves? Never in a search
   /// that is bounded by moves.
   [[nodiscard]] bool is_late() const;

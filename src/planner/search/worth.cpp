@@ -59,6 +59,9 @@ private:
 
   /// Those that fit and run, and what find_best() makes of them.
   void judge_candidates(SearchResult fastest) {
+    // Candidates are judged whatever the time.
+    if (std::ranges::any_of(fastest.candidates.rejected, &RejectedCandidate::unseen))
+      fastest.candidates = find_candidates(scenario_, options_.arrangement, options_.placements);
     std::vector<Candidate> all = std::move(fastest.candidates.fitting);
     for (Schedule& schedule : fastest.candidates.in_cells) {
       if (schedule::first_violation(schedule, scenario_)) continue;
@@ -80,9 +83,14 @@ private:
 
   /// The worth as the makespan of an order that is worth no prompts: both searches have one scale.
   [[nodiscard]] OrderScore score_of(const Worth& worth) const {
+    constexpr double kWorthless = 0x1p60;
     const Worth& fastest = found_.candidates.back().worth;
-    const double times = fastest.per_second / worth.per_second;
-    return {std::llround(static_cast<double>(fastest.period.count()) * times), worth.wait.count()};
+    // Where training is worth nothing and it serves nothing, any scale does.
+    const double scale = fastest.per_second > 0 ? fastest.per_second : 1;
+    const double cost = worth.per_second > 0
+                            ? static_cast<double>(fastest.period.count()) * scale / worth.per_second
+                            : kWorthless;
+    return {std::llround(std::min(cost, kWorthless)), worth.wait.count()};
   }
 
   void improve(WorthCandidate& best) {
@@ -101,12 +109,12 @@ private:
       found_.moves += found.moves;
       take(best, found.schedule);
     }
-    if (!may_stagger(best.schedule)) return;
+    const auto stopped = [this, before = judged_.load()] { return is_over(before); };
+    if (!may_stagger(best.schedule) || stopped()) return;
     portfolio.add_layout(best.schedule);
     best = stagger(
-        best, orders_beside(best, portfolio), scenario_,
-        [this](const Schedule& schedule) { return judge(schedule); }, options_.threads,
-        [this, before = judged_.load()] { return is_over(before); });
+        best, orders_beside(best, portfolio, stopped), scenario_,
+        [this](const Schedule& schedule) { return judge(schedule); }, options_.threads, stopped);
   }
 
   void take(WorthCandidate& best, const Schedule& schedule) {
@@ -134,7 +142,8 @@ private:
 
   /// Of its layout and no slower: candidates, and those on the way from it.
   [[nodiscard]] std::vector<Schedule> orders_beside(const WorthCandidate& best,
-                                                    const Portfolio& portfolio) const {
+                                                    const Portfolio& portfolio,
+                                                    const std::function<bool()>& stopped) const {
     const Schedule& own = best.schedule;
     std::vector<Schedule> orders;
     for (const auto& [schedule, worth] : found_.candidates)
@@ -142,7 +151,7 @@ private:
           schedule.copies == own.copies && schedule.device_of_chunk == own.device_of_chunk &&
           schedule.rows != own.rows)
         orders.push_back(schedule);
-    for (Schedule& schedule : portfolio.as_fast_as(own, kOrdersOfReplicas))
+    for (Schedule& schedule : portfolio.as_fast_as(own, kOrdersOfReplicas, stopped))
       orders.push_back(std::move(schedule));
     return orders;
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "plan/rows.hpp"
@@ -125,6 +127,41 @@ TEST(Worthiest, IsNeverWorthLessThanWhatItCouldChoose) {
   EXPECT_GT(found, 30);
   EXPECT_GT(improved, 12);
   EXPECT_GT(differ, 3);
+}
+
+TEST(Worthiest, JudgesAllCandidatesHoweverLittleTimeThereIs) {
+  Random random{5};
+  const Scenario scenario = test::random_scenario(random);
+  const auto names = [&](const SearchOptions& options) {
+    const WorthOf worth_of = worth_by_units(scenario, options.arrangement, 0.05);
+    std::vector<std::string> all;
+    for (const auto& each : try_find_worthiest(scenario, options, worth_of).or_throw().candidates)
+      all.push_back(each.schedule.name);
+    return all;
+  };
+  SearchOptions at_once;
+  at_once.time = Duration::zero();
+  EXPECT_THAT(names(at_once), ::testing::ElementsAreArray(names(worth_moves(0))));
+}
+
+// Nothing is worth anything but orders that leave room: others are no answers, and no faults.
+TEST(Worthiest, SearchesWhereTrainingIsWorthNothing) {
+  Random random{5};
+  const Scenario scenario = test::random_scenario(random);
+  const WorthOf by_units = worth_by_units(scenario, Arrangement::decoupled, 1);
+  const WorthOf units_alone = [&](const Schedule& schedule, Duration fastest) {
+    auto worth = by_units(schedule, fastest);
+    if (worth) {
+      const auto period = static_cast<double>(worth->period.count());
+      worth->per_second -= static_cast<double>(fastest.count()) / period;
+      if (worth->per_second < 1e-9) worth->per_second = 0;
+    }
+    return worth;
+  };
+  const WorthResult found =
+      try_find_worthiest(scenario, worth_moves(4'000), units_alone).or_throw();
+  for (const WorthCandidate& candidate : found.candidates)
+    EXPECT_FALSE(candidate.worth.is_better_than(found.worth)) << candidate.schedule.name;
 }
 
 TEST(Worthiest, IsTheSameForAnyNumberOfThreadsWhenMovesBoundIt) {
