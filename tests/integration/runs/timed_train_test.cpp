@@ -68,12 +68,13 @@ TEST_F(TimedTraining, NoPartIsFreshWhereAnExchangeTakesLongerThanAnIteration) {
 }
 
 /// A ring of three, of whose three ways two lead over the WAN: two hops of two parts on each.
-TEST_F(TimedTraining, BytesAreThoseThatTheEngineCarries) {
+TEST_F(TimedTraining, BytesAreThoseOfThePlanCut) {
   ASSERT_EQ(measure("stella", "100kB", "2Gbps"), 0) << output();
   const nlohmann::json wan = curves().front()["wan"];
   constexpr int kSets = 2 * 2 * 2 * kIterations;
   EXPECT_EQ(wan["nominal_bytes"], kSets * 100'000);
-  EXPECT_EQ(wan["payload_bytes"], kSets * (64 << 10)) << "the most that it sends of a message";
+  EXPECT_EQ(wan["payload_bytes"], kSets * (64 << 10))
+      << "the most that the engine sends of a message";
   EXPECT_EQ(wan["encoded_bytes"], 0);
 }
 

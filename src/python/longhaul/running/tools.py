@@ -53,6 +53,11 @@ def scenario_file(name_or_path):
                   "Give a .toml file.")
 
 
+def set_words(overrides):
+    """The words of `--set` for each of them."""
+    return [word for override in overrides for word in ("--set", override)]
+
+
 def run(command, quiet=True, timeout_s=None):
     """Ends with the program's words where it fails; its exit code passes through if it is one
     of ours (2 bad input, 3 the run failed)."""
@@ -91,9 +96,7 @@ def simulate(scenario, schedules, overrides=(), comm="decoupled", extra=()):
     with tempfile.TemporaryDirectory(prefix="longhaul-") as directory:
         trace = Path(directory) / "simulated.h5"
         command = [binary("longhaul"), "simulate", scenario, "--schedule", ",".join(schedules),
-                   "--comm", comm, "--out", trace, *extra]
-        for override in overrides:
-            command += ["--set", override]
+                   "--comm", comm, "--out", trace, *extra, *set_words(overrides)]
         run(command)
         return read_trace(trace)
 

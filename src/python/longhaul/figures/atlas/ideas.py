@@ -156,7 +156,7 @@ def compare(place, kind, options, files):
             wanted[name, "shared"] = made(name, directory, overrides, options)
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(SCENARIO), "--schedule",
                ",".join(map(str, wanted.values())), "--bounds", "--json",
-               *set_words(overrides)]
+               *tools.set_words(overrides)]
     entries = json.loads(tools.run(command))["schedules"]
     return [{"ratio": place.ratio, "microbatches": place.microbatches,
              "latency_ms": place.latency_ms, "budget": place.budget, "kind": kind.text,
@@ -168,17 +168,13 @@ def compare(place, kind, options, files):
             for ((row, share), file), entry in zip(wanted.items(), entries)]
 
 
-def set_words(overrides):
-    return [word for override in overrides for word in ("--set", override)]
-
-
 def made(name, directory, overrides, options):
     """The file of a schedule, which it is written to first, over an earlier one."""
     stem = Path(str(name).removeprefix(SHARES)).stem
     file = directory / f"{'shared' if str(name).startswith(SHARES) else 'own'}-{stem}.csv"
     file.unlink(missing_ok=True)
     command = [tools.binary("longhaul"), "schedule", tools.scenario_file(SCENARIO), "--schedule",
-               name, "--out", file, *set_words(overrides)]
+               name, "--out", file, *tools.set_words(overrides)]
     if "best" in str(name):
         command += ["--search-moves", options.search_moves]
     tools.run(command)
@@ -206,7 +202,7 @@ def measure(table, results, options):
         command = ["scripts/mpi", "-n", 12, tools.from_root(tools.binary("bench_pipeline")),
                    tools.from_root(tools.scenario_file(SCENARIO)), "--schedule",
                    ",".join(str(tools.from_root(file)) for file in rows["file"]), "--iterations",
-                   options.iterations, *set_words(overrides), "--out",
+                   options.iterations, *tools.set_words(overrides), "--out",
                    tools.from_root(results / label_of(rows)), *shlex.split(options.extra)]
         if options.dry_run:
             print(shlex.join(map(str, command)))

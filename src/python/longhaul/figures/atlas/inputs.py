@@ -52,8 +52,7 @@ def table1():
 def checked(scenario, overrides):
     """The answer of `longhaul check` for a scenario."""
     command = [tools.binary("longhaul"), "check", scenario, "--json"]
-    for override in overrides:
-        command += ["--set", override]
+    command += tools.set_words(overrides)
     return json.loads(tools.run(command))["files"][0]
 
 

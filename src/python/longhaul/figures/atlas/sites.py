@@ -53,8 +53,7 @@ def answer(ask):
     """The record of `longhaul plan`."""
     command = [tools.binary("longhaul"), "plan", tools.scenario_file(SCENARIO), "--schedule",
                ask.schedule, "--json"]
-    for override in ask.overrides:
-        command += ["--set", override]
+    command += tools.set_words(ask.overrides)
     return json.loads(tools.run([*command, *(["--sweep", ask.sweep] if ask.sweep else [])]))
 
 

@@ -62,8 +62,7 @@ def ask(cell, overlaps):
                "--schedule", cell.schedule, "--overlap", ",".join(overlaps), "--json",
                "--time-limit", "24h",  # the same picture on any machine
                *cell.options]
-    for override in (*cell.overrides, *_more[-1](cell)):
-        command += ["--set", override]
+    command += tools.set_words((*cell.overrides, *_more[-1](cell)))
     return json.loads(tools.run(command))["schedules"]
 
 

@@ -29,8 +29,7 @@ def add_arguments(parser):
 def draw(_options):
     command = [tools.binary("longhaul"), "partition", tools.scenario_file("centauri-fsdp"),
                "--schedule", "gpipe", "--json"]
-    for override in OVERRIDES:
-        command += ["--set", override]
+    command += tools.set_words(OVERRIDES)
     found = json.loads(tools.run(command))["communications"]
     gathers = [one for one in found if one["kind"] == "all-gather" and one["block"] == "F"
                and one["independent_ns"] > 0]

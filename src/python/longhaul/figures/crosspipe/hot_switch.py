@@ -80,8 +80,7 @@ def command_for(name, directory, options):
     command = ["scripts/mpi", "-n", scenario_text.ranks_of(scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(scenario),
                "--schedule", schedules, "--iterations", options.iterations]
-    for override in overrides:
-        command += ["--set", override]
+    command += tools.set_words(overrides)
     for change in options.change or CHANGES:
         command += ["--change", f"{options.at}:{change}"]
     if name == ADAPTIVE:

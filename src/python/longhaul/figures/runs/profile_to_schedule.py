@@ -102,7 +102,7 @@ def commands(directory, options):
         yield profile, words("scripts/mpi", "-n", ranks, program("bench_profile"),
                              tools.from_root(scenario), "--schedule", stands_for,
                              "--device", options.device, "--samples", options.samples,
-                             *sets(options.set), "--out", tools.from_root(profile))
+                             *tools.set_words(options.set), "--out", tools.from_root(profile))
         costs = os.path.relpath(profile.resolve() / "costs.toml", scenario.parent)
         run = directory / f"run-{name}"
         yield run, words("scripts/mpi", "-n", ranks, program("bench_pipeline"),
@@ -110,7 +110,7 @@ def commands(directory, options):
                          options.device, "--check-gradients", "first", "--schedule", schedules,
                          *extra, "--search-moves", options.search_moves,
                          "--iterations", options.iterations,
-                         *sets([*options.set, f"costs.file={costs}"]),
+                         *tools.set_words([*options.set, f"costs.file={costs}"]),
                          "--out", tools.from_root(run))
 
 
@@ -120,10 +120,6 @@ def words(*parts):
 
 def program(name):
     return tools.from_root(tools.binary(name))
-
-
-def sets(overrides):
-    return [word for override in overrides for word in ("--set", override)]
 
 
 def rows_of(directory, name):

@@ -96,8 +96,8 @@ def commands(directory, options):
     overrides = [*options.set, f"run.time_scale={options.time_scale:g}"]
     extra = shlex.split(options.extra)
     make = [tools.from_root(tools.binary("longhaul")), "schedule", tools.from_root(scenario),
-            "--schedule", options.schedule, *extra, *sets(options.set),
-            *sets(slower(scenario, options.conservative)), "--out", tools.from_root(conservative)]
+            "--schedule", options.schedule, *extra, *tools.set_words(options.set),
+            *tools.set_words(slower(scenario, options.conservative)), "--out", tools.from_root(conservative)]
     yield conservative.is_file, [str(word) for word in make]
     for name in (FIXED, ADAPTIVE):
         schedules = options.schedule
@@ -105,14 +105,10 @@ def commands(directory, options):
             schedules += f",{tools.from_root(conservative)}"
         run = ["scripts/mpi", "-n", scenario_text.ranks_of(scenario, overrides),
                tools.from_root(tools.binary("bench_pipeline")), tools.from_root(scenario),
-               "--schedule", schedules, "--iterations", options.iterations, *sets(overrides),
+               "--schedule", schedules, "--iterations", options.iterations, *tools.set_words(overrides),
                *(["--adaptive"] if name == ADAPTIVE else []), *extra,
                "--out", tools.from_root(directory / name)]
         yield lambda name=name: records.is_finished(directory / name), [str(word) for word in run]
-
-
-def sets(overrides):
-    return [word for override in overrides for word in ("--set", override)]
 
 
 def slower(scenario, factor):

@@ -96,8 +96,7 @@ def overrides(run, model, probes, scale=1.0):
 def command_of(run, model, options):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(cluster.ADAPTED.scenario),
                "--schedule", "stella", "--iterations", ITERATIONS, "--json"]
-    for word in overrides(run, model, options.probes, options.scale):
-        command += ["--set", word]
+    command += tools.set_words(overrides(run, model, options.probes, options.scale))
     return command
 
 

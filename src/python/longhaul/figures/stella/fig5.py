@@ -39,9 +39,8 @@ def command_of(times, serve):
     size = round(times * BLOCKS_S * MBPS * 1e6 / 8 / (HOPS * PARTS))
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file("train-2dc"), "--schedule", "stella",
                "--iterations", ITERATIONS, "--json"]
-    for word in (f"train.parts={PARTS}", f"train.serve={serve}", f"train.message={size}B",
-                 f"link.bandwidth={MBPS}Mbps", "link.latency=1ms"):
-        command += ["--set", word]
+    command += tools.set_words((f"train.parts={PARTS}", f"train.serve={serve}", f"train.message={size}B",
+                                f"link.bandwidth={MBPS}Mbps", "link.latency=1ms"))
     return command
 
 

@@ -134,8 +134,7 @@ def command_of(run):
     iterations = iterations_of(run)
     words = [tools.binary("longhaul"), "simulate", tools.scenario_file(run.where.scenario),
              "--schedule", schedule, "--iterations", iterations, "--json"]
-    for override in overrides(run):
-        words += ["--set", override]
+    words += tools.set_words(overrides(run))
     return words
 
 

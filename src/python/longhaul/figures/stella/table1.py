@@ -98,8 +98,7 @@ def sign(ratios):
 def command_of(mbps, overrides):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file("train-2dc"), "--schedule", "stella",
                "--iterations", 24, "--json"]
-    for word in (f"link.bandwidth={mbps}Mbps", *overrides):
-        command += ["--set", word]
+    command += tools.set_words((f"link.bandwidth={mbps}Mbps", *overrides))
     return command
 
 

@@ -4,7 +4,7 @@
 they come. (b) The paper's ResNet152 and ViT-B-16: eight replicas with the times, sets and links of
 stella-8gpu, which is why predictions of both are the same to the nanosecond. Nothing is trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -61,7 +61,8 @@ class Point:
     @property
     def name(self):
         """Of its directory."""
-        words = [self.part, self.model, self.reading, f"{self.mbps:g}Mbps", *map(str, self.staleness)]
+        words = [self.part, self.model, self.reading, f"{self.mbps:g}Mbps", *map(str, self.staleness),
+                 f"{self.iterations}it"]
         return "-".join(filter(None, words))
 
     def variants(self):
@@ -114,7 +115,7 @@ def add_arguments(parser):
 def draw(options):
     asked = points(options.part)
     if options.iterations:
-        asked = [Point(**{**vars(one), "iterations": options.iterations}) for one in asked]
+        asked = [replace(one, iterations=options.iterations) for one in asked]
     if options.simulate or not (options.measure or options.results):
         table = simulated(asked)
         return [Drawn(FIGURE.name, figure_of(table), table.round(6))]
@@ -129,8 +130,7 @@ def draw(options):
 def command_of(point, staleness, order, words):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file(point.scenario), "--schedule",
                "stella", "--iterations", point.iterations, "--json"]
-    for word in (*words, f"train.staleness={staleness}", f"train.serve={order}"):
-        command += ["--set", word]
+    command += tools.set_words((*words, f"train.staleness={staleness}", f"train.serve={order}"))
     return command
 
 
@@ -161,10 +161,9 @@ def row_of(point, staleness, order, source, predicted_ns, predicted_share, perio
 def measure(point, results):
     if is_finished(results / point.name):
         return
-    words = [word for one in overrides(point) for word in ("--set", one)]
     train_records.measure(results / point.name, results, point.scenario, [
         "--compute", "timed", "--methods", ",".join(point.variants()), "--max-iterations", point.iterations,
-        "--data", "synthetic", *words], checkpoint_every=None)
+        "--data", "synthetic", *tools.set_words(overrides(point))], checkpoint_every=None)
 
 
 def measured(asked, results):

@@ -43,8 +43,8 @@ def command_of(method, length):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file("train-2dc"), "--schedule", "stella",
                "--iterations", ITERATIONS, "--json"]
     outages = ", ".join(f'["{start}s", "{length}s"]' for start in STARTS_S)
-    for word in (f"link.bandwidth={MBPS}Mbps", *METHODS[method][2], *([f"link.outage=[{outages}]"] if length else [])):
-        command += ["--set", word]
+    command += tools.set_words((f"link.bandwidth={MBPS}Mbps", *METHODS[method][2],
+                                *([f"link.outage=[{outages}]"] if length else [])))
     return command
 
 
