@@ -200,6 +200,14 @@ class Records(unittest.TestCase):
                 records.read_record(directory)
             self.assertFalse(records.is_finished(directory))
 
+    def test_a_run_that_drained_is_not_finished(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "record.json"
+            file.write_text('{"stopped": {"signal": "SIGTERM", "pairs": 1, "pairs_asked": 20}}')
+            self.assertFalse(records.is_finished(directory))
+            file.write_text("{}")
+            self.assertTrue(records.is_finished(directory))
+
 
 if __name__ == "__main__":
     unittest.main()

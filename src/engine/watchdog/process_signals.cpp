@@ -10,7 +10,7 @@ namespace longhaul::engine {
 namespace {
 
 std::atomic<int> end_signal = 0;
-std::atomic<bool> takes_drains = false, is_told_to_drain = false, is_launched = false;
+std::atomic<bool> takes_drains = false, is_told_to_drain = false;
 /// The thread of one of its ranks, where they are threads: that one tells of the signal.
 std::atomic<std::atomic<std::uint32_t>*> doorbell_of_this_process = nullptr;
 static_assert(decltype(doorbell_of_this_process)::is_always_lock_free);
@@ -19,7 +19,7 @@ static_assert(decltype(end_signal)::is_always_lock_free);
 /// A sleeper that has not gone to sleep yet sees the doorbell; one that has is woken by the signal,
 /// or, where another thread has got it, looks around soon all the same.
 void on_signal(int signal) {
-  const bool may_drain = signal == SIGUSR1 || (signal == SIGTERM && !is_launched);
+  const bool may_drain = signal == SIGUSR1 || (signal == SIGTERM && !comm::was_launched());
   if (!may_drain || !takes_drains || is_told_to_drain.exchange(true))
     end_signal = signal == SIGUSR1 ? SIGTERM : signal;
   if (auto* const doorbell = doorbell_of_this_process.load()) doorbell->fetch_add(1);
@@ -37,6 +37,7 @@ bool is_ignored(int signal) {
 void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;  // a process that drains goes on to write
   sigemptyset(&action.sa_mask);
   sigaction(signal, &action, nullptr);
 }
@@ -49,7 +50,6 @@ public:
     if (drains) handle(SIGUSR1, on_signal);
     drains_ = drains_ || drains;
     if (count_++ > 0) return;
-    is_launched = comm::was_launched();
     for (const int signal : kSignals)
       if (signal != SIGHUP || !is_ignored(signal)) handle(signal, on_signal);
   }

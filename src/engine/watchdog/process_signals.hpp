@@ -8,9 +8,9 @@ namespace longhaul::engine {
 /// SIGTERM, SIGINT and SIGHUP (unless it is ignored) of this process, and SIGUSR1 where it drains:
 /// taken over while one of these lives.
 ///
-/// Some orders to end may be ones to drain: mpirun ends its ranks by SIGTERM, and kills them 1 s
-/// later, so that only a process without a launcher can take that for one; scripts/mpi passes on
-/// its first SIGTERM as SIGUSR1, which mpirun and srun hand to every rank.
+/// Some orders to end may be ones to drain: mpirun ends its ranks by SIGTERM, and kills them
+/// soon after, so that only a process without a launcher can take that for one; scripts/mpi passes
+/// on its first SIGTERM as SIGUSR1, which mpirun and srun hand to every rank.
 class ProcessSignals {
 public:
   /// `doorbell` of a rank of this process is rung by them: a sleeper wakes.

@@ -86,8 +86,8 @@ void Watchdog::check_signal() {
     end(fmt::format("rank {} has lost its launcher (mpirun or its like was killed)",
                     index(host_ranks_.self())),
         {kFailed, Others::end_too});
-  if (is_ending) end("another rank of this process ends it", {kFailed});
   if (const int signal = signals_.told_to_end(); signal != 0) end_as_told(signal, "");
+  if (is_ending) end("another rank of this process ends it", {kFailed});
   if (!drain_within_ || !is_told_to_drain()) return;
   const TimePoint at = now();
   if (!drains_since_) drains_since_ = at;

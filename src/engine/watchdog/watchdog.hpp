@@ -49,7 +49,10 @@ public:
   void drain_on_signal(Duration within);
   [[nodiscard]] bool is_told_to_drain() const { return signals_.told_to_drain(); }
   /// What was to end has: writing what was done has no limit of its own.
-  void drained() { drain_within_.reset(); }
+  void drained() {
+    drain_within_.reset();
+    drains_since_.reset();
+  }
   /// Ends a run that was told to drain and has done nothing that could be kept.
   [[noreturn]] void end_drained();
 

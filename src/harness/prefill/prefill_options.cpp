@@ -55,14 +55,14 @@ void take_address(const PrefillOptions& options, PrefillSettings& settings) {
 void require_resumable(const PrefillOptions& options, const PrefillSettings& settings) {
   if (!options.resume) return;
   if (options.out.empty()) fail("--resume: it goes on with the run in --out. Give --out DIR.");
+  if (can_go_on(settings)) return;
   if (settings.controller == PrefillController::live)
     fail(
         "--resume: a live controller's answers follow from what happened before, which no file "
         "keeps. Leave --resume out.");
-  if (settings.compute.real)
-    fail(
-        "--resume: the weights of real layers are kept nowhere. Leave --resume out, or compute "
-        "timed blocks.");
+  fail(
+      "--resume: the weights of real layers are kept nowhere. Leave --resume out, or compute "
+      "timed blocks.");
 }
 
 /// Who decides, what is sent, what is computed.

@@ -53,6 +53,11 @@ struct PrefillSettings {
   Duration deadline{};
 };
 
+/// Can --resume go on with a run of such settings? Its pairs depend on none before them.
+[[nodiscard]] inline bool can_go_on(const PrefillSettings& settings) {
+  return settings.controller == PrefillController::planned && !settings.compute.real;
+}
+
 void declare(Arguments& arguments, PrefillOptions& options);
 /// Throws Error that names the option.
 [[nodiscard]] PrefillSettings settings_of(const PrefillOptions& options);

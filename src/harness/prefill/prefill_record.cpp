@@ -312,7 +312,8 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["not_counted"] = prefill::not_counted(planned.scenario);
   record["stretch_iterations"] = settings.stretch;
   const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
-  const bool none_done = run.real && run.real->served.prompts == 0 && !run.answers.empty();
+  const bool none_done =
+      run.real && run.real->served.prompts == 0 && !run.answers.empty() && !run.is_stopped;
   record["check"] = run.wrong > 0 || prompts_wrong ? "wrong" : none_done ? "no prompt" : "ok";
   record["wrong"] = why_not_sound(run);
   if (run.real) {

@@ -309,7 +309,6 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
   PrefillRun run;
   take_earlier(planned, settings, earlier, run);
   engine::Checks mine;  // of the pairs of this part
-  ranks.watchdog().drain_on_signal(settings.deadline + 2 * planned.stretch_time());
   PairsOnRanks pairs{ranks, planned, settings, offset};
   int measured = earlier.count;  // stretches with prefill
   for (int i = 0; i < settings.warmup + settings.pairs && !run.is_stopped; ++i) {
@@ -317,7 +316,9 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
     if (pair >= 0 && pair < earlier.count) continue;
     const bool prefill_first = planned.prefill_first[to_size(i)];
     PairsOnRanks::Results results;
+    ranks.watchdog().drain_on_signal(settings.deadline + 2 * planned.stretch_time());
     const FilledStretch filled = pairs.play(pair, prefill_first, results);
+    ranks.watchdog().drained();
     run.is_stopped = !results.is_whole();
     mine += own_checks(results);
     const PairChecks checks = checks_of(ranks, results);
@@ -341,7 +342,6 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
       pairs.real()->check_prompts(filled, ranks.is_first() ? &run.pairs.back().with : nullptr);
     if (pair_done && results.is_whole()) pair_done(run.pairs);
   }
-  ranks.watchdog().drained();
   pairs.add_answers(run);
   if (run.is_stopped && measured == 0) ranks.watchdog().end_drained();
   if (pairs.real() != nullptr) {

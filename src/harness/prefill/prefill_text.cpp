@@ -94,7 +94,7 @@ std::string why_not_sound(const PrefillRun& run) {
     return fmt::format("{} of {} prompts are not those of one rank: {}",
                        run.real->served.wrong_prompts, run.real->served.prompts,
                        fmt::join(run.real->served.wrong, "; "));
-  if (run.real && run.real->served.prompts == 0 && !run.answers.empty())
+  if (run.real && run.real->served.prompts == 0 && !run.answers.empty() && !run.is_stopped)
     return fmt::format(
         "no prompt of {} was done: nothing of their layers was held against one rank (give "
         "bubbles that hold them, a wider prefill.guard, or measured costs)",

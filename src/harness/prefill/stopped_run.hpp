@@ -14,11 +14,6 @@ inline constexpr auto kDrained = static_cast<ExitCode>(128 + SIGTERM);
 /// were not offered.
 void cut_short(PrefillRun& run, const PrefillSettings& settings);
 
-/// Can --resume go on with a run of such settings?
-[[nodiscard]] inline bool can_go_on(const PrefillSettings& settings) {
-  return settings.controller == PrefillController::planned && !settings.compute.real;
-}
-
 /// "stopped by SIGTERM after 3 of 20 pairs", with what goes on; on rank 0.
 [[nodiscard]] std::string stopped_text(const PrefillRun& run, const PrefillOptions& options,
                                        const PrefillSettings& settings);

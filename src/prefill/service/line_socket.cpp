@@ -4,8 +4,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
-#include <ctime>
+#include <thread>
 #include <utility>
 
 #include <arpa/inet.h>
@@ -239,12 +240,11 @@ void LineServer::flush(Duration longest) {
   const auto waits = [](const auto& each) {
     return each.second.has_unsent() && !each.second.is_over();
   };
-  const timespec pause{0, 1'000'000};
   for (const TimePoint until = now() + longest; std::ranges::any_of(clients_, waits);) {
     for (auto& [number, client] : clients_)
       if (client.has_unsent()) client.send({});
     if (now() >= until) return;
-    ::nanosleep(&pause, nullptr);
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
 }
 

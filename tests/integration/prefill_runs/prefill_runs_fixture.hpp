@@ -54,6 +54,10 @@ public:
     connection_.send(fmt::format("{{\"id\": {}, \"input_length\": {}}}\n", id, tokens));
     asked_.insert(std::to_string(id));
   }
+  /// Lines that are no requests, each of which is answered.
+  void send_bad_lines(int count) {
+    for (int i = 0; i < count; ++i) connection_.send("{}\n");
+  }
   /// Listens until `enough`, or the server has gone, or so long.
   template <typename Enough>
   void listen(Enough&& enough, Duration longest = std::chrono::seconds{60}) {
