@@ -155,7 +155,9 @@ void EventPlayer::begin_op(OpInstance& op, TimePoint at) {
     return;
   }
   std::erase_if(places_, [&](const Place& place) { return place.op == &op; });
-  const TimePoint planned = std::exchange(op.time.start, at);
+  const TimePoint planned = op.time.start;
+  // A receive begins with its transfer, however late its timer is heard: the next one may be.
+  if (plan_.op(op.op).kind != OpKind::recv) op.time.start = at;
   op.time.bound_by = op.cause.by;
   op.time.bound_kind = op.cause.kind;
   note(op.op, comm::OpEvent::started);
