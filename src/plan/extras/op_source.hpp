@@ -83,8 +83,8 @@ public:
   DeadlineSource(const DeadlineSource&) = delete;
   DeadlineSource& operator=(const DeadlineSource&) = delete;
   virtual ~DeadlineSource() = default;
-  /// Of an op whose window says `planned` and that would start at `start`, now or later; times
-  /// count from the run's start, ends are in any order.
+  /// Of an op whose window says `planned` and that would start at `start`, now, later or just
+  /// before; times count from the run's start, ends are in any order.
   [[nodiscard]] virtual Duration deadline(OpId op, Duration planned, Duration start,
                                           const PastEvents& past) = 0;
 };

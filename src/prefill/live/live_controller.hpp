@@ -61,8 +61,7 @@ struct LivePlaced {
 /// loop's request that finds none is refused (`decode`), one of a backlog waits.
 /// With `memory` a prompt is placed where it fits beside training, as that is expected, and beside
 /// what was placed before, each until its first token; one that is larger than what any GPU ever
-/// has free is refused
-/// (`memory`).
+/// has free is refused (`memory`).
 /// Stretches follow each other: begin_stretch(), a source() that is played, end_stretch().
 class LiveController {
 public:
@@ -80,6 +79,8 @@ public:
   [[nodiscard]] std::vector<LivePlaced> end_stretch(
       Duration wall, const std::set<std::int32_t>& begun,
       const std::map<std::int32_t, Duration>& ended = {});
+  /// Of an open loop: what waits for the next stretch, by the clock of requests.
+  [[nodiscard]] std::vector<Decision> waiting() const;
   /// Answers at once, and those of the run's end: refusals, by the clock of requests.
   [[nodiscard]] const std::vector<Decision>& refused() const { return refused_; }
   /// Requests whose sender went before they began.

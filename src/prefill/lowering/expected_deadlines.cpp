@@ -24,8 +24,11 @@ public:
       if (end.iteration == 0) heed(end);
     const auto found = closings_->of_stage.find(op);
     if (found == closings_->of_stage.end() || past.iteration() != 0) return planned;
-    if (held_ && !held_->fits(op, expected_, start, past.now())) return past.now() - Duration{1};
-    return planned + lateness(found->second, expected_, past.now());
+    const Duration now = past.now();
+    const Duration moved = planned + lateness(found->second, expected_, now);
+    if (held_ && !held_->fits(op, expected_, start, now, moved))
+      return std::min(start, now) - Duration{1};
+    return moved;
   }
 
 private:
@@ -51,12 +54,10 @@ plan::MovingDeadlines expected_deadlines(Closings closings) {
   std::vector<bool> heeded(closings.training_of.size(), false);
   for (std::size_t i = 0; i < heeded.size(); ++i)
     heeded[i] = closings.training_of[i] != kNone<OpId>;
-  for (const Closings::Holding& holding : closings.holdings) {
-    heeded[index(holding.first)] = true;
+  for (const Closings::Holding& holding : closings.holdings)
     for (const Closings::Pass& pass : holding.passes)
       for (const OpId op : {pass.last, pass.slice})
         if (op != kNone<OpId>) heeded[index(op)] = true;
-  }
   for (std::size_t i = 0; i < heeded.size(); ++i)
     if (heeded[i]) moving.heeds.push_back(OpId{static_cast<std::uint32_t>(i)});
   moving.make = [shared = std::make_shared<const Closings>(std::move(closings))] {

@@ -39,6 +39,7 @@ struct Closings {
     Bytes bytes{};
     OpId first{};
     Duration planned{};  ///< start of that
+    Duration takes{};    ///< that op
     Duration length{};   ///< from there until it is to be released, and what may be late
     std::vector<Pass> passes{};
   };

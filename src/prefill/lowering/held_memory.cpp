@@ -51,6 +51,7 @@ void add_holdings(Closings& closings, const FilledPlan& filled, const std::vecto
            .bytes = held_memory(model, own.tokens, stage),
            .first = begins.first,
            .planned = begins.placed.start,
+           .takes = filled.plan.op(begins.first).duration,
            .length = (own.held_until.empty() ? own.end + own.kv : own.held_until[to_size(stage)]) -
                      begins.placed.start + model.guard,
            .passes = passes_of(filled, first, last, stage, slices, closings, options)});
@@ -78,10 +79,13 @@ Duration HeldMemory::release_of(const Closings::Holding& holding, Duration start
   return std::max(start, holding.planned + late) + holding.length;
 }
 
-bool HeldMemory::fits(OpId op, ExpectedTraining& expected, Duration start, Duration now) {
+bool HeldMemory::fits(OpId op, ExpectedTraining& expected, Duration start, Duration now,
+                      Duration deadline) {
   const auto own = holding_of_.find(op);
   if (own == holding_of_.end()) return true;
   const Closings::Holding& begins = closings_.holdings[own->second];
+  starts_[own->second].reset();
+  if (start + begins.takes > deadline) return false;
   auto& others = of_rank_[at(begins.rank)];
   std::erase_if(others, [&](std::size_t i) { return is_over(closings_.holdings[i], expected); });
   std::vector<HeldBytes> held;

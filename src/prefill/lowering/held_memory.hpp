@@ -23,9 +23,10 @@ public:
   /// `closings` live as long.
   explicit HeldMemory(const Closings& closings);
   void heed(OpId op) { ended_[index(op)] = true; }
-  /// May a prompt start on its GPU with this op then? One that may holds its memory from there on.
-  /// `expected` has heard the same.
-  [[nodiscard]] bool fits(OpId op, ExpectedTraining& expected, Duration start, Duration now);
+  /// May a prompt start on its GPU with this op then, to end by `deadline`? One that may holds its
+  /// memory from there on, until another answer is given. `expected` has heard the same.
+  [[nodiscard]] bool fits(OpId op, ExpectedTraining& expected, Duration start, Duration now,
+                          Duration deadline);
 
 private:
   /// When it is expected to be released, as late as what closes its bubbles.

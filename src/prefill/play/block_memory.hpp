@@ -40,7 +40,7 @@ public:
     const auto& own = gpus_[static_cast<std::size_t>(rank)];
     return own ? &*own : nullptr;
   }
-  /// Does what asks for memory from `start` on, now or later, fit beside training, as it is
+  /// Does what asks for memory from `start` on, whenever that is, fit beside training, as it is
   /// expected, and `others` that hold some? What should have released its own by now may hold it
   /// on. Precondition: it is known.
   [[nodiscard]] bool fits(std::int32_t rank, ExpectedTraining& expected, Duration now,
