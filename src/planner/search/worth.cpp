@@ -79,17 +79,19 @@ private:
                 [&](std::size_t i) { worths[i] = judge(all[i].schedule); });
     for (std::size_t i = 0; i < all.size(); ++i)
       if (worths[i]) found_.candidates.push_back({std::move(all[i].schedule), *worths[i]});
+    scale_ = found_.candidates.back().worth.per_second;
+    if (scale_ > 0) return;
+    for (const WorthCandidate& each : found_.candidates)
+      scale_ = std::max(scale_, each.worth.per_second);
   }
 
   /// The worth as the makespan of an order that is worth no prompts: both searches have one scale.
   [[nodiscard]] OrderScore score_of(const Worth& worth) const {
     constexpr double kWorthless = 0x1p60;
     const Worth& fastest = found_.candidates.back().worth;
-    // Where training is worth nothing and it serves nothing, any scale does.
-    const double scale = fastest.per_second > 0 ? fastest.per_second : 1;
-    const double cost = worth.per_second > 0
-                            ? static_cast<double>(fastest.period.count()) * scale / worth.per_second
-                            : kWorthless;
+    const double cost = worth.per_second > 0 ? static_cast<double>(fastest.period.count()) *
+                                                   scale_ / worth.per_second
+                                             : kWorthless;
     return {std::llround(std::min(cost, kWorthless)), worth.wait.count()};
   }
 
@@ -169,6 +171,7 @@ private:
   const WorthOf& worth_of_;
   WorthResult found_;
   Duration period_{};  ///< of the fastest
+  double scale_ = 1;   ///< worth a second of it; where it has none, of the best candidate
   Clock::time_point begin_;
   std::atomic<std::int64_t> judged_ = 0;
 };
