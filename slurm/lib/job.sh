@@ -61,7 +61,7 @@ await_worker() {
 
 # Runs COMMAND in a process group of its own, so that a signal reaches all that it started, and
 # ends this job with its exit code. Where Slurm told the job to stop (B:TERM, before the time
-# limit) and the work is not done, the job goes back to the queue.
+# limit) and the work is not done, the job goes back to the queue; not with one of $final_codes.
 run_and_finish() {
   local code=0
   if [[ $stopping == yes ]]; then go_back_to_queue; fi
@@ -72,7 +72,9 @@ run_and_finish() {
   if [[ $stopping == yes ]]; then stop_worker; fi  # the signal came just before
   await_worker
   wait "$worker" || code=$?
-  if [[ $stopping == yes && $code != 0 ]]; then go_back_to_queue; fi
+  if [[ $stopping == yes && $code != 0 && " ${final_codes:-} " != *" $code "* ]]; then
+    go_back_to_queue
+  fi
   exit "$code"
 }
 

@@ -101,6 +101,70 @@ class Children(unittest.TestCase):
         self.assertEqual((3, "a\n", "b\n"), (done.returncode, done.stdout, done.stderr))
 
 
+# An mpirun that hears SIGUSR1 as a program that drains does, or ends by it.
+LAUNCHER = """#!/bin/bash
+if [[ $1 == --version ]]; then echo 'mpirun (Open MPI) 4.1.4'; exit; fi
+trap 'exit @CODE@' USR1
+trap 'exit 15' TERM
+echo begun >@LOG@
+while :; do sleep 0.05; done
+"""
+
+
+class Drain(unittest.TestCase):
+    """scripts/mpi hands the first SIGTERM on as SIGUSR1 to bench_prefill, and its code back."""
+
+    def code_after(self, code, orders=1, trap="trap"):
+        with tempfile.TemporaryDirectory() as directory:
+            log, launcher, program = (Path(directory) / name
+                                      for name in ("log", "mpirun", "bench_prefill"))
+            text = LAUNCHER.replace("@CODE@", str(code)).replace("@LOG@", str(log))
+            launcher.write_text(text.replace("trap 'exit", f"{trap} 'exit", 1))
+            program.write_text("#!/bin/bash\n")
+            for file in (launcher, program):
+                file.chmod(0o755)
+            started = subprocess.Popen(
+                [tools.ROOT / "scripts/mpi", "-n", "1", program], stderr=subprocess.DEVNULL,
+                env={**os.environ, "LONGHAUL_MPIRUN": str(launcher)})
+            wait_for(log.exists, "the launcher")
+            for _ in range(orders):
+                started.send_signal(signal.SIGTERM)
+                time.sleep(0.2)
+            return started.wait(10)
+
+    def test_the_code_of_a_drained_program_is_its_own(self):
+        for code in (0, 1, 2, 3, 139, 143):
+            self.assertEqual(code, self.code_after(code))
+
+    def test_what_ends_before_it_can_drain_was_ended(self):
+        self.assertEqual(143, self.code_after(138))
+        self.assertEqual(143, self.code_after(0, trap=": no trap;"))
+
+    def test_a_second_order_ends_it(self):
+        self.assertEqual(143, self.code_after("7 & sleep 5", orders=2))
+
+
+class Jobs(unittest.TestCase):
+    """What becomes of a job of slurm/ that is warned, outside of Slurm."""
+
+    def code_of(self, code, final=""):
+        work = f"trap 'exit {code}' TERM; kill -TERM $PPID; while :; do sleep 0.05; done"
+        script = (f"set -euo pipefail; job=a-job; . {tools.ROOT}/slurm/lib/job.sh; out=here; "
+                  f"final_codes='{final}'; run_and_finish bash -c \"$0\"")
+        return subprocess.run(["bash", "-c", script, work], capture_output=True, timeout=30).returncode
+
+    def test_it_goes_back_to_the_queue(self):
+        for code in (1, 3, 143):
+            self.assertEqual(143, self.code_of(code))
+        self.assertEqual(0, self.code_of(0))
+
+    def test_what_another_start_would_say_again_ends_it(self):
+        for code in (1, 3):
+            self.assertEqual(code, self.code_of(code, "1 3"))
+        self.assertEqual(143, self.code_of(143, "1 3"))
+        self.assertIn("final_codes='1 3'", (tools.ROOT / "slurm/prefill.sbatch").read_text())
+
+
 @unittest.skipUnless(is_built(), "bench_pipeline is not built, or there is no mpirun")
 class Sweep(unittest.TestCase):
     def test_ctrl_c_leaves_nothing(self):

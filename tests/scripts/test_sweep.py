@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import io
 import struct
+import sys
 import tempfile
 import unittest
 import unittest.mock
@@ -15,7 +16,7 @@ import fakes
 from longhaul import records, scenario_text
 from longhaul.commands import sweep
 from longhaul.errors import Failure
-from longhaul.running import sweep_points, tools
+from longhaul.running import measuring, sweep_points, tools
 
 SCENARIO = """[scenario]
 name = "tiny"
@@ -205,8 +206,24 @@ class Records(unittest.TestCase):
             file = Path(directory) / "record.json"
             file.write_text('{"stopped": {"signal": "SIGTERM", "pairs": 1, "pairs_asked": 20}}')
             self.assertFalse(records.is_finished(directory))
+            with self.assertRaisesRegex(Failure, "stopped after 1 of 20 pairs"):
+                records.read_finished(directory)
             file.write_text("{}")
             self.assertTrue(records.is_finished(directory))
+            self.assertEqual({}, records.read_finished(directory))
+
+    def test_half_a_run_is_set_aside(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run = Path(directory) / "run"
+            run.mkdir()
+            (run / "record.json").write_text('{"stopped": {}}')
+            write = "import sys, pathlib as p; d = p.Path(sys.argv[2]); d.mkdir(); " \
+                    "(d / 'record.json').write_text('{\"command_line\": \"x\"}')"
+            for _ in range(2):
+                measuring.run_once([sys.executable, "-c", write], run, Path(directory))
+            self.assertTrue(records.is_finished(run))
+            aside = sorted(path.name for path in Path(directory).glob("run.unfinished-*"))
+            self.assertEqual(["run.unfinished-1"], aside)
 
 
 if __name__ == "__main__":

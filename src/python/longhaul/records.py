@@ -46,6 +46,15 @@ def is_finished(directory):
         return False
 
 
+def read_finished(directory):
+    """The record of a run that came to its end."""
+    record = read_record(directory)
+    if "stopped" in record:
+        raise Failure(f"{directory} was stopped after {record['stopped'].get('pairs')} of "
+                      f"{record['stopped'].get('pairs_asked')} pairs. Measure it again.")
+    return record
+
+
 def local_steps(curve):
     """Updates of an exchange of a curve of bench_train: its points count updates, its losses and
     periods are of exchanges."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import command_of, is_finished, overrides_of, read_record, time_scale_of
-from longhaul.running import runs, sweep, tools
+from longhaul.running import runs, sweep, sweep_state, tools
 
 ITERATIONS = 8
 START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
@@ -57,9 +57,11 @@ def directory_of(options):
 
 
 def run_once(command, target, directory):
-    """From the root, unless `target` holds a finished run. Said before."""
+    """From the root, unless `target` holds a finished run. Said before; half a run that is there
+    is kept beside it."""
     if is_finished(target):
         return
+    sweep_state.set_aside(Path(target))
     words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
     tools.say(shlex.join(words))
     runs.run(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)

@@ -150,7 +150,7 @@ def table_of(directory):
     rows += rows_of_plans(directory, OPEN, "layouts", "layouts")
     rows += rows_of_methods(directory)
     plans = plans_of(directory)
-    record = records.read_record(directory / "prefill")
+    record = records.read_finished(directory / "prefill")
     entry = record["schedules"][0]
     plan = plans[best_without_overlap(plans) - 1]
     iterations = record["stretch_iterations"]

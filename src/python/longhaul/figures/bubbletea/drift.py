@@ -80,7 +80,7 @@ def name_of(conditions):
 
 
 def command(options, signals, words):
-    overrides = [word for each in options.set for word in ("--set", each)]
+    overrides = tools.set_words(options.set)
     return [tools.binary("bench_prefill"), asked.SCENARIO, "--ranks-per-process", options.ranks,
             "--schedule", "gpipe", "--controller", "live", "--signals", signals, "--requests",
             options.requests, "--backlog", 512, "--pairs", options.pairs, "--stretch",
@@ -91,7 +91,7 @@ def command(options, signals, words):
 def row_of(run, conditions, signals):
     """Training's delay is the time of all stretches with prefill beyond that of those without,
     which meet the same links and blocks."""
-    record = records.read_record(run)
+    record = records.read_finished(run)
     entry, pairs = record["schedules"][0], record["pairs"]
     ttft = entry["ttft_ns"] or {"p99": float("nan")}
     return provenance.add({

@@ -53,7 +53,7 @@ def measure(options, directory):
 
 def table_of(run, policy):
     """A row for each pair."""
-    record = records.read_record(run)
+    record = records.read_finished(run)
     facts = provenance.of(record, run)
     pairs, entry = record["pairs"], record["schedules"][0]
     low, high = pairs["interval"] or (None, None)
