@@ -31,8 +31,7 @@ def ask(question):
     """{schedule: its entry of the record}; a schedule that the scenario cannot have is missing."""
     command = [tools.binary("longhaul"), "simulate", question.scenario, "--schedule",
                ",".join(question.schedules), "--comm", question.comm, "--json"]
-    for override in question.overrides:
-        command += ["--set", override]
+    command += tools.set_words(question.overrides)
     record = json.loads(tools.run([*command, *question.extra]))
     return {entry["schedule"]: entry for entry in record["schedules"]}
 

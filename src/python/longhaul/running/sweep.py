@@ -26,8 +26,7 @@ def command_for(point, directory, options):
                "--comm", point.comm, *point.extra]
     if options.iterations is not None:
         command += ["--iterations", options.iterations]
-    for override in overrides:
-        command += ["--set", override]
+    command += tools.set_words(overrides)
     command += ["--no-report", "--out", tools.from_root(directory), *shlex.split(options.extra)]
     command = [str(word) for word in command]
     if sweep_state.resumable(command):

@@ -57,8 +57,7 @@ def command_of(options):
                "--ranks-per-process", scenario_text.ranks_of(scenario, overrides),
                "--schedule", options.schedule, "--overlap", options.overlaps,
                "--iterations", options.iterations, "--warmup", 1, "--trace", "off"]
-    command += [word for override in overrides for word in ("--set", override)]
-    return command
+    return command + tools.set_words(overrides)
 
 
 def rows_of(run):

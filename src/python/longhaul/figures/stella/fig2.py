@@ -71,9 +71,7 @@ def commands(runs):
         words = [tools.binary("longhaul"), "simulate", tools.scenario_file(run.where.scenario),
                  "--schedule", "1f1b", "--json"]
         chosen = {word.split("=", 1)[0]: word for word in methods.overrides(run)}
-        for word in chosen.values():
-            words += ["--set", word]
-        found.append(words)
+        found.append(words + tools.set_words(chosen.values()))
     return found
 
 

@@ -39,10 +39,9 @@ def command_of(samples, rate):
     batch = cluster.divided(MODEL, GPUS, samples)
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file("stella-fig14"), "--schedule", "stella",
                "--iterations", ITERATIONS, "--json"]
-    for word in (f"train.batch=[{','.join(map(str, batch))}]", f"train.compress.keep={1 - rate / 100:.6g}",
-                 f"link.bandwidth={MBPS}Mbps"):
-        command += ["--set", word]
-    return command
+    overrides = (f"train.batch=[{','.join(map(str, batch))}]", f"train.compress.keep={1 - rate / 100:.6g}",
+                 f"link.bandwidth={MBPS}Mbps")
+    return command + tools.set_words(overrides)
 
 
 def speeds():

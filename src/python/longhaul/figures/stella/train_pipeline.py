@@ -35,10 +35,9 @@ def draw(options):
 def command_of(mbps, message, staleness):
     command = [tools.binary("longhaul"), "simulate", tools.scenario_file("train-pipeline"),
                "--schedule", ",".join(SCHEDULES), "--iterations", ITERATIONS, "--json"]
-    for word in (f"train.staleness={staleness}", f"link.bandwidth={mbps:g}Mbps",
-                 f"train.activations={MESSAGES[message]}"):
-        command += ["--set", word]
-    return command
+    overrides = (f"train.staleness={staleness}", f"link.bandwidth={mbps:g}Mbps",
+                 f"train.activations={MESSAGES[message]}")
+    return command + tools.set_words(overrides)
 
 
 def numbers():
