@@ -1,10 +1,17 @@
 """Arithmetic of BubbleTea's figures."""
 
+import contextlib
+import io
+import tempfile
 import unittest
 
 import pandas as pd
 
-from longhaul.figures.bubbletea import failure, fig13, fig14, gpus, placement, untouched, value, wait
+import fakes
+from longhaul.commands import figure
+from longhaul.errors import guarded
+from longhaul.figures.bubbletea import (failure, fig13, fig13_measured, fig14, gpus, placement,
+                                        untouched, value, wait)
 from longhaul.papers import claims, prefill_times
 
 
@@ -112,6 +119,33 @@ class Figure13(unittest.TestCase):
         self.assertEqual(verdict((1, 22, 30), (1, 290, 310)), claims.HOLDS)
         self.assertEqual(verdict((1, 22, 31)), claims.FAILS)
         self.assertEqual(verdict((2, 22, 30)), claims.FAILS)
+
+
+class Figure13OnRanks(unittest.TestCase):
+    def test_the_second_iteration_begins_with_a_block_that_comes_again(self):
+        rows = pd.DataFrame([{"kind": kind, "start_ns": start, "rank": rank, "chunk": 0,
+                              "microbatch": 0, "part": 0}
+                             for kind, start, rank in (("F", 0, 1), ("F", 5, 2), ("B", 7, 1),
+                                                       ("F", 60, 2), ("F", 50, 1), ("B", 57, 1))])
+        self.assertEqual(fig13_measured.second_iteration(rows), 50)
+
+    @unittest.skipUnless(fakes.is_built("bench_prefill"), "bench_prefill is not built")
+    def test_both_controllers_on_ranks(self):
+        with tempfile.TemporaryDirectory() as directory:
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+                code = guarded(lambda: figure.main([
+                    "bubbletea-fig13", "--measure", "--pairs", "1", "--set", "run.time_scale=0.1",
+                    "--results", f"{directory}/runs", "--out", f"{directory}/drawn"]), "figure")
+            self.assertEqual(code, 0, said.getvalue())
+            table = pd.read_csv(f"{directory}/drawn/bubbletea-fig13-measured.csv")
+        self.assertEqual(set(table["variant"]), {"alone", *fig13_measured.CONTROLLERS})
+        self.assertEqual(set(table.loc[table["variant"] == "alone", "kind"]), {"F", "B", "R"})
+        for controller in fig13_measured.CONTROLLERS:
+            own = table[table["variant"] == controller]
+            self.assertEqual((own["kind"] != "prefill").sum(), (table["variant"] == "alone").sum())
+            shares = own.iloc[0].filter(like="idle_")
+            self.assertAlmostEqual(shares.sum(), 100 - own["measured_total"].iloc[0], places=6)
 
 
 class Untouched(unittest.TestCase):

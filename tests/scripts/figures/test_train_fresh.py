@@ -11,19 +11,13 @@ from unittest import mock
 
 import pandas as pd
 
+import fakes
 from longhaul import provenance
 from longhaul.commands import figure
 from longhaul.errors import Failure, guarded
 from longhaul.figures.stella import methods, train_fresh
 from longhaul.papers import claims, expected
 from longhaul.running import tools
-
-
-def is_built(name):
-    try:
-        return bool(tools.binary(name))
-    except Failure:
-        return False
 
 
 def record(curves):
@@ -132,7 +126,7 @@ class TrainFresh(unittest.TestCase):
         self.assertIn("link.bandwidth=0.3Mbps", asked[0])
 
 
-@unittest.skipUnless(is_built("longhaul"), "longhaul is not built")
+@unittest.skipUnless(fakes.is_built("longhaul"), "longhaul is not built")
 class Predicted(unittest.TestCase):
     def test_ranks_run_the_plan_of_the_ablation(self):
         """The small model with other sets, parts and costs: to the nanosecond that of stella-8gpu."""
@@ -147,7 +141,7 @@ class Predicted(unittest.TestCase):
             command[command.index("--iterations") + 1] = point.iterations
             self.assertEqual(own, methods.ask(command)["stream"])
 
-    @unittest.skipUnless(is_built("bench_train"), "bench_train is not built")
+    @unittest.skipUnless(fakes.is_built("bench_train"), "bench_train is not built")
     def test_four_ranks_measure_one_rate(self):
         said = io.StringIO()
         self.addCleanup(os.chdir, os.getcwd())
@@ -161,7 +155,7 @@ class Predicted(unittest.TestCase):
                                  said.getvalue())
             found, foretold = (pd.read_csv(Path(temporary) / kind / "train-fresh.csv")
                                for kind in ("measured", "simulated"))
-            self.assertTrue((Path(temporary) / "runs" / "a-2Mbps-0-1" / "record.json").is_file())
+            self.assertTrue((Path(temporary) / "runs" / "a-2Mbps-0-1-8it" / "record.json").is_file())
         for column in ("staleness", "serve", "predicted_period_ms", "predicted_fresh_percent"):
             self.assertEqual(list(found[column]), list(foretold[column]), column)
         self.assertTrue(foretold["period_ms"].isna().all())
@@ -172,7 +166,7 @@ class Predicted(unittest.TestCase):
         self.assertTrue((found["payload_sent_bytes"] > 0).all())
         self.assertEqual([one for one in provenance.problems(found) if "tree with changes" not in one], [])
 
-    @unittest.skipUnless(is_built("bench_train"), "bench_train is not built")
+    @unittest.skipUnless(fakes.is_built("bench_train"), "bench_train is not built")
     def test_eight_ranks_measure_a_model_of_the_paper(self):
         point = train_fresh.Point("b", 100, 8, (0,), ("deadline",), "resnet152", "stella")
         self.addCleanup(os.chdir, os.getcwd())

@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 from unittest import mock
 
+from longhaul.errors import Failure
+from longhaul.running import tools
+
 HERE = Path(__file__).resolve().parent
 
 # mpirun: runs the program once, whatever the number of ranks.
@@ -122,6 +125,14 @@ measurements = [{'test': test, 'target_ns': target,
 """
 
 PROGRAMS = {"longhaul": LONGHAUL, "bench_pipeline": BENCH_PIPELINE, "bench_link": BENCH_LINK}
+
+
+def is_built(name):
+    """For tests that need a program."""
+    try:
+        return bool(tools.binary(name))
+    except Failure:
+        return False
 
 
 def install(test, directory):

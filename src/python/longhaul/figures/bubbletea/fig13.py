@@ -10,24 +10,34 @@ from matplotlib.patches import Patch
 
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
-from longhaul.figures.bubbletea import asked
+from longhaul.figures.bubbletea import asked, fig13_measured
 from longhaul.papers import claims
 from longhaul.running import tools
 
 FIGURE = Figure(
     "bubbletea-fig13",
     summary="two GPUs before and after: F, B, R, prefill, what stays idle (BubbleTea figure 13)",
-    shows="two GPUs of Atlas without and with prefill in their bubbles ([prefill.md](prefill.md))",
-    repeat=Repeat("bubbletea", seconds=5, simulate=("--simulate",)))
+    shows="two GPUs of Atlas without and with prefill in their bubbles; `--measure`: on ranks, by a "
+          "plan and by a live controller, in about 8 minutes ([prefill.md](prefill.md))",
+    options="[--measure]",
+    repeat=Repeat("bubbletea", seconds=5, simulate=("--simulate",), measure=("--measure",),
+                  minutes=8),
+    expected=fig13_measured.EXPECTED)
 RANKS = (1, 2)  # stages 1 and 2 of the first pipeline
 COLOURS = {"F": "#4c72b0", "B": "#e08a2e", "R": "#2aa552", "prefill": "#c62828"}
 
 
 def add_arguments(parser):
     asked.add_arguments(parser)
+    fig13_measured.add_arguments(parser)
 
 
 def draw(options):
+    if options.measure or options.results:
+        table = fig13_measured.table_of(options, RANKS)
+        figure = fig13_measured.figure_of(table, RANKS, COLOURS)
+        explain(figure, bottom=0.17, top=0.85)
+        return [Drawn(fig13_measured.NAME, figure, table)]
     table, found, bubbles = numbers(options)
     return [Drawn(FIGURE.name, figure_of(table, found), table, verdicts(table, found, bubbles))]
 
@@ -113,8 +123,12 @@ def figure_of(table, found):
                      for cause, time in idle.items())
     axes.set_title("One iteration of Atlas and a backlog of prompts, simulated; what stays idle: "
                    + text, loc="left", fontsize=9)
+    explain(figure, bottom=0.22)
+    return figure
+
+
+def explain(figure, bottom, top=0.92):
     figure.legend(handles=[Patch(facecolor=colour, label=kind)
                            for kind, colour in COLOURS.items()],
                   loc="lower center", ncols=4, frameon=False)
-    figure.subplots_adjust(left=0.14, right=0.985, top=0.92, bottom=0.22)
-    return figure
+    figure.subplots_adjust(left=0.14, right=0.985, top=top, bottom=bottom)
