@@ -80,6 +80,17 @@ std::vector<What> gather_drawn(const engine::Ranks& ranks, const std::vector<Wha
   return values_of_text<What>(text);
 }
 
+/// All ranks get those of `root`.
+std::vector<LivePlaced> broadcast_placed(const engine::Ranks& ranks,
+                                         const std::vector<LivePlaced>& mine, int root) {
+  std::vector<PlacedBytes> bytes;
+  for (const LivePlaced& each : mine) bytes.push_back(PlacedBytes::of(each));
+  const std::string text = ranks.world().broadcast(text_of_values<PlacedBytes>(bytes), root);
+  std::vector<LivePlaced> placed;
+  for (const PlacedBytes& each : values_of_text<PlacedBytes>(text)) placed.push_back(each.placed());
+  return placed;
+}
+
 prefill::LiveOptions live_options(const PlannedStretches& planned, const PrefillSettings& settings,
                                   const prefill::RealTimes& times, prefill::DrawListener* listener,
                                   std::function<bool()> closes) {
@@ -122,6 +133,7 @@ LivePairs::LivePairs(const PlannedStretches& planned, const PrefillSettings& set
                  Rank{planned.scenario.training_ranks()},
                  live_options(planned, settings, real_times_, listener, std::move(closes))},
       run_{planned.scenario.run} {
+  opened_.demand = {.backlog = settings.backlog.has_value(), .is_live = true};
   opened_.filled.plan = stretches_.plan();
   opened_.filled.plan.schedule += "+prefill";
   opened_.filled.training = stretches_.live().training;
@@ -175,10 +187,22 @@ std::vector<LivePlaced> LivePairs::end_stretch(const std::vector<BegunSlot>& beg
   return placed;
 }
 
-FilledStretch LivePairs::filled(const Drawn& drawn, const std::vector<LivePlaced>& placed) const {
+std::vector<LivePlaced> LivePairs::waiting(Duration wall) const {
+  std::vector<LivePlaced> waiting;
+  for (const prefill::Decision& each : stretches_.controller().waiting()) {
+    waiting.push_back({.decision = each});
+    waiting.back().decision.arrival -= stretches_.controller().clock() - wall;
+  }
+  return waiting;
+}
+
+FilledStretch LivePairs::filled(const Drawn& drawn, const std::vector<LivePlaced>& placed,
+                                const std::vector<LivePlaced>& waiting) const {
   auto slots = prefill::fill_slots(stretches_.live(), planned_.served, drawn.begun, placed,
                                    drawn.sent, drawn.tokens);
   FilledStretch stretch;
+  stretch.demand = opened_.demand;
+  for (const LivePlaced& each : waiting) stretch.demand.waiting.push_back(each.decision);
   stretch.filled = std::move(slots.filled);
   stretch.filled.plan.schedule += "+prefill";
   // Rows name a replica and a device, of which ranks that serve have neither.
@@ -206,17 +230,14 @@ FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& resu
   for (std::size_t i = 0; i < words.size(); i += 2)
     ended[static_cast<std::int32_t>(words[i])] = Duration{words[i + 1]};
   const int controller = planned_.scenario.training_ranks();
-  std::string text;
+  std::vector<LivePlaced> placed, waiting;
   if (index(ranks.self()) == to_size(controller)) {
-    std::vector<PlacedBytes> bytes;
-    for (const LivePlaced& each : end_stretch(drawn.begun, all, ended))
-      bytes.push_back(PlacedBytes::of(each));
-    text = text_of_values<PlacedBytes>(bytes);
+    placed = end_stretch(drawn.begun, all, ended);
+    waiting = this->waiting(all);
   }
-  text = ranks.world().broadcast(std::move(text), controller);
-  std::vector<LivePlaced> placed;
-  for (const PlacedBytes& each : values_of_text<PlacedBytes>(text)) placed.push_back(each.placed());
-  FilledStretch stretch = filled(drawn, placed);
+  placed = broadcast_placed(ranks, placed, controller);
+  waiting = broadcast_placed(ranks, waiting, controller);
+  FilledStretch stretch = filled(drawn, placed, waiting);
   const prefill::LiveTally mine = stretches_.tally();
   stretch.tally = {.declined = ranks.world().sum(mine.declined),
                    .killed = ranks.world().sum(mine.killed),
@@ -229,8 +250,9 @@ FilledStretch LivePairs::simulate(int number) {
   stretches_.begin();
   OpResults results = sim::simulate_results(plan::with_noise(stretches_.live().plan, run_, number));
   const Drawn drawn{stretches_.begun(), stretches_.sent(), stretches_.tokens()};
-  FilledStretch stretch =
-      filled(drawn, end_stretch(drawn.begun, wall_of(results), ends_of(drawn, results)));
+  const Duration wall = wall_of(results);
+  const auto placed = end_stretch(drawn.begun, wall, ends_of(drawn, results));
+  FilledStretch stretch = filled(drawn, placed, waiting(wall));
   stretch.predicted = std::move(results);
   stretch.tally = stretches_.tally();
   return stretch;

@@ -49,7 +49,10 @@ private:
     std::vector<prefill::DrawnToken> tokens;
   };
   [[nodiscard]] FilledStretch filled(const Drawn& drawn,
-                                     const std::vector<prefill::LivePlaced>& placed) const;
+                                     const std::vector<prefill::LivePlaced>& placed,
+                                     const std::vector<prefill::LivePlaced>& waiting) const;
+  /// What waits for the next stretch, after one that took so long; arrivals from its begin.
+  [[nodiscard]] std::vector<prefill::LivePlaced> waiting(Duration wall) const;
   [[nodiscard]] std::vector<prefill::LivePlaced> end_stretch(
       const std::vector<prefill::BegunSlot>& begun, Duration wall,
       const std::map<std::int32_t, Duration>& ended);

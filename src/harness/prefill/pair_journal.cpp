@@ -63,8 +63,11 @@ Json json_of(const StretchOutcome& stretch) {
                {"kv_bytes", stretch.kv.bytes.count()},
                {"kv_messages_bound", stretch.kv.messages_bound},
                {"kv_delay", stretch.kv.delay.count()},
+               {"idle", Json::object()},
                {"memory", Json::array()},
                {"requests", Json::array()}};
+  for (const prefill::IdleCause cause : every<prefill::IdleCause>())
+    json["idle"][to_string(cause)] = stretch.idle[static_cast<std::size_t>(cause)].count();
   for (const prefill::GpuMemory& each : stretch.memory)
     json["memory"].push_back({each.rank, each.capacity.count(), each.peak.count()});
   for (const StretchTime& each : kStretchTimes) json[each.name] = (stretch.*each.member).count();
@@ -80,6 +83,9 @@ StretchOutcome stretch_of(const Json& json) {
   stretch.blocks_bound_by_prefill = json.at("blocks_bound");
   stretch.kv = {json.at("kv_slices"), Bytes{json.at("kv_bytes").get<std::int64_t>()},
                 json.at("kv_messages_bound"), Duration{json.at("kv_delay").get<std::int64_t>()}};
+  for (const prefill::IdleCause cause : every<prefill::IdleCause>())
+    stretch.idle[static_cast<std::size_t>(cause)] =
+        Duration{json.at("idle").at(to_string(cause)).get<std::int64_t>()};
   for (const Json& each : json.at("memory"))
     stretch.memory.push_back(
         {each.at(0), Bytes{each.at(1).get<std::int64_t>()}, Bytes{each.at(2).get<std::int64_t>()}});

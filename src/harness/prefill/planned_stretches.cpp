@@ -184,11 +184,16 @@ bool PlannedStretches::sends_kv() const {
 
 FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) const {
   FilledStretch stretch;
-  const Duration begin = pair * stretch_time();
+  stretch.demand.backlog = settings.backlog.has_value();
+  const Duration begin = pair * stretch_time(), over = begin + stretch_time();
   for (prefill::Decision decision : decisions) {
-    if (!decision.is_done() || decision.start < begin || decision.start >= begin + stretch_time())
-      continue;
+    if (!decision.is_done() || decision.start < begin) continue;
+    if (decision.start >= over && (stretch.demand.backlog || decision.arrival >= over)) continue;
     for (Duration* time : {&decision.arrival, &decision.start, &decision.end}) *time -= begin;
+    if (decision.start >= stretch_time()) {
+      stretch.demand.waiting.push_back(decision);
+      continue;
+    }
     for (prefill::PlacedPass& pass : decision.passes) pass.start -= begin;
     for (Duration& until : decision.held_until) until -= begin;
     stretch.decisions.push_back(decision);

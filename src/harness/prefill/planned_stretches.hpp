@@ -11,6 +11,7 @@
 #include "prefill/bounds.hpp"
 #include "prefill/live/live_rank.hpp"
 #include "prefill/lowering/filled_plan.hpp"
+#include "prefill/lowering/row_idle.hpp"
 #include "prefill/lowering/row_memory.hpp"
 #include "scenario/scenario.hpp"
 #include "schedule/schedule.hpp"
@@ -26,6 +27,7 @@ struct FilledStretch {
   std::vector<prefill::Decision> decisions;
   std::vector<OpId> answers{};  ///< by decision, where a controller gave one while it was played
   prefill::LiveTally tally{};   ///< of all GPUs, likewise
+  prefill::StretchDemand demand{};
 };
 
 /// A run of bench_prefill by plan, the same on all ranks. Requests arrive by a clock that goes on

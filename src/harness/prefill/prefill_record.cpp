@@ -254,6 +254,8 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
                     {"stretch_ns", planned.stretch_time().count()}};
   json["utilisation"] = utilisation_json(planned, run);
   json["predicted_utilisation"] = predicted_utilisation_json(planned, run);
+  json["idle_ns"] = idle_json(run, &StretchPair::with);
+  json["predicted_idle_ns"] = idle_json(run, &StretchPair::predicted);
   json["requests"] = requests_json(counts, run, &StretchPair::with, settings.controller);
   json["predicted_requests"] =
       requests_json(counts_of(run.predicted_answers, played_by_id(run, &StretchPair::predicted)),
@@ -312,8 +314,7 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["not_counted"] = prefill::not_counted(planned.scenario);
   record["stretch_iterations"] = settings.stretch;
   const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
-  const bool none_done =
-      run.real && run.real->served.prompts == 0 && !run.answers.empty() && !run.is_stopped;
+  const bool none_done = run.real && run.real->served.prompts == 0 && !run.answers.empty();
   record["check"] = run.wrong > 0 || prompts_wrong ? "wrong" : none_done ? "no prompt" : "ok";
   record["wrong"] = why_not_sound(run);
   if (run.real) {

@@ -76,6 +76,28 @@ std::string real_text(const ordered_json& record) {
                     training["allowed_difference"].get<double>());
 }
 
+/// What stays idle, by cause: shares of the GPUs' time, of what is 0.05% or more somewhere.
+std::string idle_text(const ordered_json& schedule) {
+  const ordered_json& measured = schedule["idle_ns"];
+  const ordered_json& predicted = schedule["predicted_idle_ns"];
+  const auto per_ns = [&](const char* utilisation, const ordered_json& idle) {
+    double all = 0;
+    for (const auto& [cause, ns] : idle.items()) all += ns.get<double>();
+    return all > 0 ? (1 - schedule[utilisation]["total"].get<double>()) / all : 0;
+  };
+  const double of_measured = per_ns("utilisation", measured);
+  const double of_predicted = per_ns("predicted_utilisation", predicted);
+  std::string causes;
+  for (const auto& [cause, ns] : measured.items()) {
+    const double share = ns.get<double>() * of_measured;
+    const double foretold = predicted[cause].get<double>() * of_predicted;
+    if (std::max(share, foretold) < 0.0005) continue;
+    causes += fmt::format("{}{} {:.1f}% ({:.1f})", causes.empty() ? "" : ", ", cause, 100 * share,
+                          100 * foretold);
+  }
+  return causes.empty() ? "" : fmt::format("idle (predicted): {}\n", causes);
+}
+
 }  // namespace
 
 std::string why_not_sound(const PrefillRun& run) {
@@ -173,7 +195,7 @@ std::string prefill_text(const ordered_json& record) {
                      pairs["verdict"].get<std::string>(),
                      delay["blocks_bound_by_prefill"].get<std::int64_t>(),
                      time(delay["total_ns"])) +
-         kv_text(schedule) + memory_text(schedule) + real_text(record);
+         idle_text(schedule) + kv_text(schedule) + memory_text(schedule) + real_text(record);
 }
 
 }  // namespace longhaul::harness

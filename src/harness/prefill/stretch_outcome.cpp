@@ -194,6 +194,9 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     outcome.prefill += played_stage(stage, results).computed;
     outcome.late += !results.outcomes.empty() && results.outcomes[index(stage.op)] == Outcome::late;
   }
+  outcome.idle = prefill::idle_of_rows({planned.training, stretch.filled, planned.served,
+                                        stretch.decisions, results, planned.bubbles.gpus},
+                                       stretch.demand);
   if (planned.limits_memory())
     outcome.memory = prefill::memory_of_rows(*planned.memory, *planned.graph, planned.served,
                                              stretch.filled, stretch.decisions, results);

@@ -43,6 +43,7 @@ struct StretchOutcome {
   std::int64_t late = 0;                     ///< stages that ended after their deadlines
   std::int64_t blocks_bound_by_prefill = 0;  ///< training's, which waited for one
   Duration delay{};                          ///< by how much these began after they could have
+  prefill::IdleTimes idle{};                 ///< what neither training nor prefills took
   prefill::LiveTally tally{};                ///< of a live run
   PlayedKv kv{};
   std::vector<prefill::GpuMemory> memory{};  ///< of GPUs whose capacity is known

@@ -67,6 +67,17 @@ ordered_json predicted_utilisation_json(const PlannedStretches& planned, const P
   return shares_json(shares_of(planned, run, true));
 }
 
+ordered_json idle_json(const PrefillRun& run, StretchOutcome StretchPair::*side) {
+  ordered_json json = ordered_json::object();
+  for (const prefill::IdleCause cause : every<prefill::IdleCause>()) {
+    Duration sum{};
+    for (const StretchPair& pair : run.pairs)
+      sum += (pair.*side).idle[static_cast<std::size_t>(cause)];
+    json[to_string(cause)] = sum.count();
+  }
+  return json;
+}
+
 ordered_json memory_json(const PrefillRun& run) {
   std::map<std::int32_t, std::pair<prefill::GpuMemory, Bytes>> gpus;
   for (const StretchPair& pair : run.pairs) {

@@ -14,6 +14,10 @@ namespace longhaul::harness {
 /// The same shares as predicted.
 [[nodiscard]] nlohmann::ordered_json predicted_utilisation_json(const PlannedStretches& planned,
                                                                 const PrefillRun& run);
+/// GPU time that neither training nor prefills took in those stretches, by cause (ns), as measured
+/// or as predicted.
+[[nodiscard]] nlohmann::ordered_json idle_json(const PrefillRun& run,
+                                               StretchOutcome StretchPair::*side);
 /// The most that each GPU held in all stretches (bytes), as measured and as predicted.
 [[nodiscard]] nlohmann::ordered_json memory_json(const PrefillRun& run);
 

@@ -51,8 +51,8 @@ std::vector<GpuFilling> gpu_fillings(int gpus, const std::vector<Served>& served
   std::vector<GpuFilling> fillings(to_size(gpus));
   for (std::size_t i = 0; i < served.size(); ++i) {
     const ServedModel& model = served[i].model;
-    if (least_tokens[i] == INT64_MAX) continue;
-    const auto whole = model.time(model.chunk > 0 ? 1 : least_tokens[i]);
+    std::optional<Duration> whole;
+    if (least_tokens[i] != INT64_MAX) whole = model.time(model.chunk > 0 ? 1 : least_tokens[i]);
     for (const Pipeline& pipeline : served[i].serving.pipelines)
       for (std::size_t stage = 0; stage < pipeline.ranks.size(); ++stage) {
         GpuFilling& own = fillings[at(pipeline.ranks[stage])];
@@ -72,21 +72,24 @@ public:
   IdleSorter(const std::vector<Decision>& decisions, bool backlog)
       : steps_{waiting_steps(decisions)}, backlog_{backlog} {}
 
-  /// When the GPU of what is added next would not start what it was given.
-  void decline(const std::vector<PrefillSpan>& spans) { declined_ = &spans; }
+  /// Of the GPU of what is added next.
+  void know(const std::vector<KnownIdle>& spans) { known_ = &spans; }
 
   void add(IdleCause cause, Duration from, Duration until) {
     if (until <= from) return;
-    Duration declined{};
-    auto span = std::ranges::upper_bound(*declined_, from, {}, &PrefillSpan::end);
-    for (; span != declined_->end() && span->start < until; ++span)
-      declined += std::min(span->end, until) - std::max(span->start, from);
-    times_[static_cast<std::size_t>(cause)] += until - from - declined;
-    times_[static_cast<std::size_t>(IdleCause::declined)] += declined;
+    Duration rest = until - from;
+    auto span = std::ranges::upper_bound(*known_, from, {}, &KnownIdle::end);
+    for (; span != known_->end() && span->start < until; ++span) {
+      const Duration known = std::min(span->end, until) - std::max(span->start, from);
+      times_[static_cast<std::size_t>(span->cause)] += known;
+      rest -= known;
+    }
+    times_[static_cast<std::size_t>(cause)] += rest;
   }
   /// A time that could be filled, by length.
   void add_gap(const GpuFilling& gpu, Duration from, Duration until) {
     if (until <= from) return;
+    if (gpu.shortest == Duration::max()) return add(IdleCause::no_request, from, until);
     if (until - from < gpu.shortest) return add(IdleCause::too_small, from, until);
     if (backlog_) return add(blocked(gpu, 0), from, until);
     auto step = std::prev(std::ranges::upper_bound(steps_, from, {}, &WaitingStep::at));
@@ -107,7 +110,7 @@ private:
   }
 
   std::vector<WaitingStep> steps_;
-  const std::vector<PrefillSpan>* declined_ = nullptr;
+  const std::vector<KnownIdle>* known_ = nullptr;
   bool backlog_;
   IdleTimes times_{};
 };
@@ -132,6 +135,18 @@ void sort_bubble(const GpuFilling& gpu, Duration from, Duration until, Duration 
 
 }  // namespace
 
+void join_spans(std::vector<PrefillSpan>& spans) {
+  std::ranges::sort(spans, {}, &PrefillSpan::start);
+  std::size_t kept = 0;
+  for (const PrefillSpan& span : spans) {
+    if (kept > 0 && span.start <= spans[kept - 1].end)
+      spans[kept - 1].end = std::max(spans[kept - 1].end, span.end);
+    else
+      spans[kept++] = span;
+  }
+  spans.resize(kept);
+}
+
 std::vector<std::vector<PrefillSpan>> prefill_spans(int gpus, const std::vector<Served>& served,
                                                     const std::vector<Decision>& decisions) {
   std::vector<std::vector<PrefillSpan>> spans(to_size(gpus));
@@ -155,17 +170,7 @@ std::vector<std::vector<PrefillSpan>> prefill_spans(int gpus, const std::vector<
     if (decision.passes.empty()) add(decision, decision.start, decision.compute);
     for (const PlacedPass& pass : decision.passes) add(decision, pass.start, pass.time);
   }
-  for (auto& own : spans) {
-    std::ranges::sort(own, {}, &PrefillSpan::start);
-    std::size_t kept = 0;
-    for (const PrefillSpan& span : own) {
-      if (kept > 0 && span.start <= own[kept - 1].end)
-        own[kept - 1].end = std::max(own[kept - 1].end, span.end);
-      else
-        own[kept++] = span;
-    }
-    own.resize(kept);
-  }
+  for (auto& own : spans) join_spans(own);
   return spans;
 }
 
@@ -174,7 +179,7 @@ IdleTimes idle_by_cause(const IdleInput& input) {
   const auto fillings = gpu_fillings(iteration.gpus, input.served, input.decisions);
   const Duration end = iteration.period * input.iterations;
   IdleSorter sorter{input.decisions, input.backlog};
-  static const std::vector<PrefillSpan> none;
+  static const std::vector<KnownIdle> none;
   for (const Bubble& bubble : iteration.bubbles)
     for (std::int64_t i = input.backlog ? 0 : -1; i < input.iterations; ++i) {
       const Duration begin = iteration.period * i;
@@ -183,7 +188,7 @@ IdleTimes idle_by_cause(const IdleInput& input) {
       const Duration until = input.backlog ? bubble_end : std::min(end, bubble_end);
       if (until <= from) continue;
       const std::size_t rank = at(bubble.rank);
-      sorter.decline(input.declined.empty() ? none : input.declined[rank]);
+      sorter.know(input.known.empty() ? none : input.known[rank]);
       sort_bubble(fillings[rank], from, until, bubble_end, input.prefills[rank], sorter);
     }
   return sorter.times();

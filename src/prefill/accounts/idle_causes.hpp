@@ -32,15 +32,25 @@ struct PrefillSpan {
 [[nodiscard]] std::vector<std::vector<PrefillSpan>> prefill_spans(
     int gpus, const std::vector<Served>& served, const std::vector<Decision>& decisions);
 
+/// Sorts spans by start and joins those that touch or overlap.
+void join_spans(std::vector<PrefillSpan>& spans);
+
+/// A time of a GPU whose idle part has a cause that bubbles and requests do not tell.
+struct KnownIdle {
+  Duration start{}, end{};
+  IdleCause cause = IdleCause::declined;
+};
+
 /// Where the times of what is idle are taken from: bubbles of `iterations`, and when GPUs compute
-/// prefills in them, or would not start what they were given.
+/// prefills in them.
 struct IdleInput {
   const IterationBubbles& iteration;
   const std::vector<Served>& served;
   const std::vector<Decision>& decisions;
   std::int64_t iterations = 1;
   bool backlog = false;
-  std::vector<std::vector<PrefillSpan>> prefills, declined{};  ///< by GPU, by start
+  std::vector<std::vector<PrefillSpan>> prefills;  ///< by GPU, by start
+  std::vector<std::vector<KnownIdle>> known{};     ///< by GPU, by start; none overlaps the next
 };
 [[nodiscard]] IdleTimes idle_by_cause(const IdleInput& input);
 

@@ -205,6 +205,13 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
   return placed;
 }
 
+std::vector<Decision> LiveController::waiting() const {
+  std::vector<Decision> all;
+  for (const auto* waiting : {&arrived_, &pending_})
+    for (const Waiting& each : *waiting) all.push_back(decision_of(each));
+  return all;
+}
+
 void LiveController::refuse_waiting() {
   for (auto* waiting : {&arrived_, &pending_})
     for (const Waiting& each : std::exchange(*waiting, {})) refuse(each, RefusalReason::closed);

@@ -125,7 +125,8 @@ public:
 
   void block_begins(std::int32_t rank, Duration now) override {
     auto& since = open_since_[at(rank)];
-    if (since && now > *since) outcome_.declined_idle[at(rank)].push_back({*since, now});
+    if (since && now > *since)
+      outcome_.declined_idle[at(rank)].push_back({*since, now, IdleCause::declined});
     since.reset();
   }
 

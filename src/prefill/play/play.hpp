@@ -49,9 +49,9 @@ struct PlayOutcome {
   std::int64_t blocks_late = 0;   ///< that started later than in the run without prefills
   std::int64_t killed = 0, late = 0;
   std::int64_t declined = 0;  ///< times that a rank would not start what it was given
-  /// When each GPU computed blocks and prefills, and when it was idle since it would not start
-  /// what it was given, until the next block.
-  std::vector<std::vector<PrefillSpan>> blocks, prefills, declined_idle;
+  std::vector<std::vector<PrefillSpan>> blocks, prefills;  ///< when each GPU computed them
+  /// When each would not start what it was given, until the next block.
+  std::vector<std::vector<KnownIdle>> declined_idle;
   std::vector<Decision> decisions;  ///< with the times that were played
 };
 

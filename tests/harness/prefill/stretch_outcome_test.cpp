@@ -46,6 +46,23 @@ TEST_F(PredictedRun, IsSound) {
   for (const PlayedRequest& each : run.pairs[0].with.requests) EXPECT_EQ(each.hop, 100us);
 }
 
+TEST_F(PredictedRun, TellsWhatStaysIdleByCause) {
+  const PrefillRun run = played(stretch_.predicted);
+  const StretchOutcome& outcome = run.pairs[0].with;
+  Duration idle{};
+  for (const Duration each : outcome.idle) idle += each;
+  EXPECT_GT(idle, Duration{});
+  EXPECT_EQ(outcome.training + outcome.prefill + idle, planned_.bubbles.gpus * outcome.wall);
+  const auto record = prefill_record(planned_, run, {}, settings_, {});
+  const auto& schedule = record["schedules"][0];
+  EXPECT_EQ(schedule["idle_ns"], schedule["predicted_idle_ns"]);
+  Duration sum{};
+  for (const auto& [cause, ns] : schedule["idle_ns"].items())
+    sum += Duration{ns.get<std::int64_t>()};
+  EXPECT_EQ(sum, idle);
+  EXPECT_THAT(prefill_text(record), HasSubstr("idle (predicted): "));
+}
+
 TEST_F(PredictedRun, IsNotSoundWhereAStageBeginsBeforeTheOneBeforeItEnds) {
   OpResults results = stretch_.predicted;
   const auto second = std::ranges::find_if(

@@ -1,9 +1,13 @@
 // Placed prompts in the bubbles of training: ranks play them, and training beside them, in the
 // times that the simulator gives, which are those of the placement.
+#include <numeric>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
 #include "played_plan.hpp"
+#include "prefill/lowering/row_idle.hpp"
 #include "prefill/lowering/row_memory.hpp"
 #include "schedule/generators/registry.hpp"
 #include "support/cells.hpp"
@@ -205,6 +209,46 @@ TEST(PlayedPrefills, FitIntoMemoryAtEveryMoment) {
   EXPECT_GT(refused, 100U);
   EXPECT_GT(declined, 20U);
   EXPECT_LT(500 * over, gpus);
+}
+
+// Whatever blocks take, what stays idle has a cause, to the nanosecond; where they take what was
+// planned those are the causes of the placement.
+TEST(PlayedPrefills, LeaveIdleTimeOfKnownCauses) {
+  Duration declined{};
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    auto instance = testing::heterogeneous(seed, *schedule::find_generator("1f1b"), 2);
+    if (!instance) continue;
+    LimitedStretch stretch{std::move(*instance)};
+    auto filled = stretch.fill(prefill::KvSending::layerwise);
+    const bool is_calm = seed % 2 == 0;
+    if (!is_calm) change_times(filled, seed);
+    const OpResults played = testing::play_stream(filled.plan, {}).iterations.front();
+    const testing::Heterogeneous& of = stretch.instance;
+    const prefill::IdleTimes idle = prefill::idle_of_rows(
+        {of.plan, filled, of.served, stretch.decisions, played, of.bubbles.gpus}, {});
+    Duration wall{}, taken{};
+    std::set<std::size_t> counted;  // prompts share passes
+    for (std::size_t i = 0; i < of.plan.ops.size(); ++i) {
+      const OpTime& time = played.times[index(filled.training[i])];
+      wall = std::max(wall, time.end);
+      if (of.plan.ops[i].kind == OpKind::compute) taken += time.end - time.start;
+    }
+    for (const prefill::FilledStage& stage : filled.stages)
+      for (std::size_t op = index(stage.first); op <= index(stage.op); ++op)
+        if (counted.insert(op).second) taken += played.times[op].end - played.times[op].start;
+    EXPECT_EQ(std::accumulate(idle.begin(), idle.end(), Duration{}),
+              of.bubbles.gpus * wall - taken);
+    const auto of_cause = [&](prefill::IdleCause cause) {
+      return idle[static_cast<std::size_t>(cause)];
+    };
+    EXPECT_EQ(of_cause(prefill::IdleCause::signal), Duration{}) << "the virtual clock loses none";
+    declined += of_cause(prefill::IdleCause::declined);
+    if (is_calm && of_cause(prefill::IdleCause::declined) == Duration{}) {
+      EXPECT_EQ(idle, prefill::idle_by_cause(of.bubbles, of.served, stretch.decisions, 1, false));
+    }
+  }
+  EXPECT_GT(declined, Duration{});
 }
 
 // What takes longer than estimated, and what does not give way.
