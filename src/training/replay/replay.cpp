@@ -14,6 +14,7 @@
 #include "training/replay/replay_local.hpp"
 #include "training/replay/replay_low_rank.hpp"
 #include "training/replay/replay_model.hpp"
+#include "training/replay/replay_nodes.hpp"
 
 namespace longhaul::training {
 namespace {
@@ -44,6 +45,9 @@ void check_replay(const ReplayInput& input) {
           "run "
           "are {} batches). Give what a run can change to.",
           change.from, change.batches.size(), change.keep, change.targets, input.batches.size());
+  for (const ReplayPart& part : input.parts)
+    if (!part.leaders.empty() && (input.rank > 0 || input.rival || input.local))
+      fail("nodes sum the gradients of a part (this method's sets are of replicas). Give none.");
   if (!input.methods.empty() && input.methods.size() != input.parts.size())
     fail("{} methods of {} parts. Give as many.", input.methods.size(), input.parts.size());
   if (!input.local) return;
@@ -104,6 +108,8 @@ private:
   void set_weights(ReplayModel& model, int iteration, ReplicaId replica);
   [[nodiscard]] const std::vector<float>& weights_after(int update, int iteration) const;
   void update(int iteration, int part, std::span<float> weights);
+  [[nodiscard]] ReplaySet exchanged(int iteration, int part,
+                                    std::span<const std::span<const float>> gradients);
   [[nodiscard]] std::vector<std::vector<float>> residuals() const;
   void add_low_rank(const ReplayPart& part);
   [[nodiscard]] const std::vector<int>& sites_of(const ReplayPart& part) const {
@@ -116,6 +122,7 @@ private:
   std::vector<std::unique_ptr<ReplayModel>> models_;  ///< of each replica
   std::vector<std::vector<float>> gradients_;         ///< [replica][number], of this iteration
   std::deque<std::vector<float>> versions_;  ///< weights after the last updates; newest last
+  std::vector<ReplayNodes> nodes_;           ///< of each part
   std::vector<ReplayExchange> exchanges_;    ///< of each part, or
   std::vector<ReplayLowRank> low_rank_;      ///< where the input has a rank, or
   std::vector<std::unique_ptr<ReplayRivalPart>> rivals_;  ///< where it has a rival
@@ -148,8 +155,9 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
       rivals_.push_back(make_replayed_rival(*input.rival, input.step, models_.size(), part.count));
     GradientCompression compress = input.compress;
     if (!input.methods.empty()) compress.method = input.methods[exchanges_.size()];
-    exchanges_.emplace_back(compress, sites_of(part), static_cast<int>(exchanges_.size()),
-                            part.count, input.staleness);
+    nodes_.emplace_back(part.leaders, models_.size());
+    exchanges_.emplace_back(compress, nodes_.back().of_members(sites_of(part)),
+                            static_cast<int>(exchanges_.size()), part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
 }
@@ -252,11 +260,8 @@ void ReplayRun::update(int iteration, int part, std::span<float> weights) {
     gradients.push_back(std::span{all}.subspan(place.first, place.count));
   if (input_.rival)
     return rivals_[to_size(part)]->run(gradients, weights.subspan(place.first, place.count));
-  SentSet sent;
-  if (input_.sent)
-    sent = [&](ReplicaId replica, ReplaySet& set) { input_.sent(iteration, replica, part, set); };
   const ReplaySet sum = input_.rank > 0 ? low_rank_[to_size(part)].run(gradients)
-                                        : exchanges_[to_size(part)].run(gradients, sent);
+                                        : exchanged(iteration, part, gradients);
   for (std::size_t i = 0; i < place.count; ++i) {
     mass_.sent[place.first + i] += static_cast<double>(sum.numbers[i]);
     for (const std::span<const float> gradient : gradients)
@@ -265,14 +270,35 @@ void ReplayRun::update(int iteration, int part, std::span<float> weights) {
   steppers_[to_size(part)].step(weights.subspan(place.first, place.count), sum);
 }
 
+/// The sum of the sets that replicas make, or nodes.
+ReplaySet ReplayRun::exchanged(int iteration, int part,
+                               std::span<const std::span<const float>> gradients) {
+  const ReplayNodes& nodes = nodes_[to_size(part)];
+  SentSet sent;
+  if (input_.sent)
+    sent = [&](ReplicaId member, ReplaySet& set) {
+      const auto replica = static_cast<std::int32_t>(nodes.members()[index(member)]);
+      input_.sent(iteration, ReplicaId{replica}, part, set);
+    };
+  const std::vector<std::vector<float>> sums = nodes.sums(gradients);
+  const std::vector<std::span<const float>> own(sums.begin(), sums.end());
+  return exchanges_[to_size(part)].run(own, sent);
+}
+
 std::vector<std::vector<float>> ReplayRun::residuals() const {
   std::vector<std::vector<float>> all(models_.size());
   for (const ReplicaId replica : ids<ReplicaId>(replicas())) {
     std::vector<float>& whole = all[index(replica)];
     for (std::size_t k = 0; k < exchanges_.size(); ++k) {
-      const std::span<const float> part = input_.rival      ? rivals_[k]->residual(index(replica))
-                                          : input_.rank > 0 ? low_rank_[k].residual(index(replica))
-                                                            : exchanges_[k].residual(replica);
+      const std::optional<std::size_t> place = nodes_[k].place(replica);
+      if (!place) {  // the one that leads its node has what waits
+        whole.resize(whole.size() + input_.parts[k].count);
+        continue;
+      }
+      const std::span<const float> part =
+          input_.rival      ? rivals_[k]->residual(index(replica))
+          : input_.rank > 0 ? low_rank_[k].residual(index(replica))
+                            : exchanges_[k].residual(ReplicaId{static_cast<std::int32_t>(*place)});
       whole.insert(whole.end(), part.begin(), part.end());
     }
   }

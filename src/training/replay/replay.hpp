@@ -22,6 +22,9 @@ namespace longhaul::training {
 struct ReplayPart {
   std::size_t first = 0, count = 0;
   std::vector<int> sites{};  ///< of its replicas; empty: as ReplayInput has them
+  /// Of each replica the one that sums the gradients of its node (ReplayNodes); empty: each makes
+  /// a set of its own. Not with a rank, a rival or local steps.
+  std::vector<int> leaders{};
 };
 
 /// Local SGD, DiLoCo, its streaming kin and SparseLoCo: every microbatch is a step of each replica
