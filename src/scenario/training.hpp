@@ -69,6 +69,11 @@ LONGHAUL_LISTED_ENUM(SetExchange, LONGHAUL_SET_EXCHANGES);
 #define LONGHAUL_KEPT_SHARES(X) X(split, "split") X(each, "each")
 LONGHAUL_LISTED_ENUM(KeptShare, LONGHAUL_KEPT_SHARES);
 
+/// Whose gradients are summed before they are compressed: each replica's own stay apart, or those
+/// of the replicas of a node ([[node]]) become one, which steps for all of them.
+#define LONGHAUL_GRADIENT_GATHERS(X) X(none, "none") X(node, "node")
+LONGHAUL_LISTED_ENUM(GradientGather, LONGHAUL_GRADIENT_GATHERS);
+
 /// [train.compress]
 struct GradientCompression {
   CompressMethod method = CompressMethod::block;
@@ -152,8 +157,9 @@ struct Training {
   int staleness = 0;              ///< s: F of iteration n needs the update of iteration n-1-s
   Serve serve = Serve::deadline;  ///< of lanes out, host and in, and of links: or arrival
   int host_threads = 1;
-  int buffers = 2;                 ///< of a part's weights; 1: copy_in waits for the part's B
-  int local_steps = 1;             ///< iterations between two exchanges
+  int buffers = 2;      ///< of a part's weights; 1: copy_in waits for the part's B
+  int local_steps = 1;  ///< iterations between two exchanges
+  GradientGather gather = GradientGather::none;
   std::optional<Bytes> message{};  ///< of a set of a part on the wire, instead of the method's
   std::string preset{};            ///< of training_presets(); empty: none
   std::string stands_for{};        ///< likewise: sizes on the wire are as if of that model

@@ -63,16 +63,16 @@ std::optional<double> lost_share(const engine::Ranks& ranks, const TrainRank& ra
   std::vector<double> seen, sums;
   std::int64_t accounts = 1;
   for (std::size_t p = 0; work != nullptr && p < work->ranges().size(); ++p) {
-    const training::PartMethod& method = work->method(p);
-    if (method.gradients_seen().empty()) accounts = 0;
+    const auto gradients = work->gradients_seen(p), stepped = work->sums_seen(p);
+    const auto waits = work->residual(p);
+    if (gradients.empty()) accounts = 0;
     const auto range = work->ranges()[p];
     seen.resize(range.first + range.count);
     sums.resize(seen.size());
-    for (std::size_t i = 0; i < method.gradients_seen().size(); ++i) {
-      const double waits =
-          method.residual().empty() ? 0 : static_cast<double>(method.residual()[i]);
-      seen[range.first + i] = method.gradients_seen()[i] - waits;
-      sums[range.first + i] = method.sums_seen()[i];
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const double waiting = waits.empty() ? 0 : static_cast<double>(waits[i]);
+      seen[range.first + i] = gradients[i] - waiting;
+      sums[range.first + i] = stepped.empty() ? 0 : stepped[i];
     }
   }
   if (seen.size() > kMostAccounted) accounts = 0;

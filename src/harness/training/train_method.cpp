@@ -230,6 +230,12 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
          text);
   training::check_exchange(method.scenario.train.compress);
   finish_rival(method);
+  if (method.scenario.train.gather != GradientGather::none &&
+      (method.rival || method.chooses_for_parts))
+    fail(
+        "--methods {}: train.gather = \"{}\" (its sets are made of a replica's own gradients). "
+        "Take another method, or write --set train.gather=none.",
+        text, to_string(method.scenario.train.gather));
   // There is a rate to adapt of what [train.compress] keeps alone.
   if (method.rival || method.chooses_for_parts || !is_sparse(method.scenario.train.compress.method))
     method.scenario.train.adapt.every = 0;

@@ -76,6 +76,7 @@ ordered_json settings_json(const TrainMethod& method) {
       {"staleness", train.staleness},
       {"serve", to_string(train.serve)}};
   if (!train.batch.empty()) json["batch"] = train.batch;
+  if (train.gather != GradientGather::none) json["gather"] = to_string(train.gather);
   if (is_sparse(train.compress.method)) {
     json["keep"] = train.compress.keep;
     json["block"] = train.compress.block;

@@ -9,6 +9,7 @@
 #include "base/index.hpp"
 #include "nn/cpu/cpu_tensor_ops.hpp"
 #include "plan/lowering/part_lowering.hpp"
+#include "schedule/network_routes.hpp"
 #include "training/model_layout.hpp"
 #include "training/replay/replay.hpp"
 
@@ -18,19 +19,44 @@ namespace {
 /// Relative to the largest number of a part, as losses of stale runs are.
 constexpr double kMostApart = 1e-5;
 
-/// Of each part of the model, in its order: where its replicas are.
-std::vector<std::vector<int>> sites_of_parts(const TrainRank& rank) {
-  std::map<int, std::vector<int>> by_number;
-  for (const DeviceId device : rank.schedule().device_ids()) {
-    std::vector<int> sites;
-    for (const ReplicaId replica : rank.plan().replica_ids())
-      sites.push_back(
-          number(rank.scenario().datacenter_of(rank.scenario().rank(replica, device, 0))));
-    for (const plan::TrainedPart& part : plan::trained_parts(rank.schedule(), ReplicaId{0}, device))
-      by_number[part.number] = sites;
+/// Where the replicas of a part are: their sites, and by which of them their node is led, if any
+/// is.
+struct PartPlaces {
+  std::vector<int> sites, leaders;
+};
+
+/// Node by node, from what the scenario says of places alone: plan/ has its own way.
+std::vector<int> leaders_among(const Scenario& scenario, const std::vector<Rank>& ranks) {
+  std::vector<int> leaders;
+  if (scenario.train.gather == GradientGather::none) return leaders;
+  const schedule::NetworkRoutes routes{scenario};
+  for (const Rank rank : ranks) {
+    int leader = 0;
+    while (ranks[to_size(leader)] != rank &&
+           (scenario.datacenter_of(ranks[to_size(leader)]) != scenario.datacenter_of(rank) ||
+            routes.node_of(ranks[to_size(leader)]) != routes.node_of(rank)))
+      ++leader;
+    leaders.push_back(leader);
   }
-  std::vector<std::vector<int>> all;
-  for (auto& [number, sites] : by_number) all.push_back(std::move(sites));
+  return leaders;
+}
+
+/// Of each part of the model, in its order.
+std::vector<PartPlaces> places_of_parts(const TrainRank& rank) {
+  std::map<int, PartPlaces> by_number;
+  for (const DeviceId device : rank.schedule().device_ids()) {
+    std::vector<Rank> ranks;
+    PartPlaces places;
+    for (const ReplicaId replica : rank.plan().replica_ids()) {
+      ranks.push_back(rank.scenario().rank(replica, device, 0));
+      places.sites.push_back(number(rank.scenario().datacenter_of(ranks.back())));
+    }
+    places.leaders = leaders_among(rank.scenario(), ranks);
+    for (const plan::TrainedPart& part : plan::trained_parts(rank.schedule(), ReplicaId{0}, device))
+      by_number[part.number] = places;
+  }
+  std::vector<PartPlaces> all;
+  for (auto& [number, places] : by_number) all.push_back(std::move(places));
   return all;
 }
 
@@ -72,7 +98,7 @@ std::vector<float> residual_of(const TrainRank& rank) {
   std::vector<float> all = work.weights();
   std::ranges::fill(all, 0.0F);
   for (std::size_t p = 0; p < work.ranges().size(); ++p)
-    std::ranges::copy(work.method(p).residual(),
+    std::ranges::copy(work.residual(p),
                       all.begin() + static_cast<std::ptrdiff_t>(work.ranges()[p].first));
   return all;
 }
@@ -153,11 +179,11 @@ std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const Train
     residuals.push_back(whole.join<float>(mine, replica));
   if (!ranks.is_first()) return std::nullopt;
   training::ReplayInput input = input_of(rank, request, curve);
-  const std::vector<std::vector<int>> sites = sites_of_parts(rank);
-  LONGHAUL_ASSERT(sites.size() == parts.size(), "{} and {} parts", sites.size(), parts.size());
-  input.site_of_replica = sites.front();
+  const std::vector<PartPlaces> places = places_of_parts(rank);
+  LONGHAUL_ASSERT(places.size() == parts.size(), "{} and {} parts", places.size(), parts.size());
+  input.site_of_replica = places.front().sites;
   for (std::size_t p = 0; p < parts.size(); ++p)
-    input.parts.push_back({parts[p].first, parts[p].count, sites[p]});
+    input.parts.push_back({parts[p].first, parts[p].count, places[p].sites, places[p].leaders});
   const auto math = nn::make_cpu_math();
   const training::Replayed again = training::replay(*math, input);
   ReplayResult result;

@@ -42,7 +42,8 @@ void PartLowering::fill_part(const Group& group, std::size_t p) {
   }
   for (int round = 1; round < rounds_; ++round)
     for (std::size_t m = 0; m < group.members.size(); ++m)
-      wait_for_round(group, p, m, round - 1, part.members[m].answers[to_size(round)]);
+      if (group.leads(m))
+        wait_for_round(group, p, m, round - 1, part.members[m].answers[to_size(round)]);
   for (std::size_t i = 0; i < part.sends.size(); ++i) fill_message(group, p, i);
   for (std::size_t m = 0; m < group.members.size(); ++m) {
     fill_update(group, p, m);
@@ -58,17 +59,23 @@ void PartLowering::wait_for_round(const Group& group, std::size_t p, std::size_t
   plan_.add_after(op, choice == kNone<OpId> ? set_of(group, p, m, round) : choice);
   for (std::size_t i = 0; i < part.receives.size(); ++i) {
     const SetMessage& message = part.steps.messages[i];
-    if (message.round == round && message.to == static_cast<std::int32_t>(m))
+    if (message.round == round && message.leg == NodeLeg::none &&
+        message.to == static_cast<std::int32_t>(m))
       plan_.add_after(op, part.receives[i]);
   }
 }
 
 OpId PartLowering::fill_own_set(const Group& group, std::size_t p, std::size_t m) {
-  const MemberOps& ops = group.parts[p].members[m];
+  const Part& part = group.parts[p];
+  const MemberOps& ops = part.members[m];
   OpId before = block_at(group, m, group.rows[m][p].last_gradient);
   for (const OpId task : {ops.copy_out, ops.gather, ops.compress}) {
     if (task == kNone<OpId>) continue;
     plan_.add_after(plan_.ops[index(task)], before);
+    for (std::size_t i = 0; task == ops.gather && i < part.receives.size(); ++i)
+      if (part.steps.messages[i].leg == NodeLeg::gradient &&
+          part.steps.messages[i].to == static_cast<std::int32_t>(m))
+        plan_.add_after(plan_.ops[index(task)], part.receives[i]);
     before = task;
   }
   return before;
@@ -84,6 +91,7 @@ void PartLowering::fill_message(const Group& group, std::size_t p, std::size_t m
              {BlockKind::B, trained.part, trained.parts, trained.chunk, MicrobatchId{set.hop}},
              set.size, route_of_.at(plan_.op(send).lane));
   const auto before = [&] {
+    if (set.leg == NodeLeg::weights) return part.members[at(set.from)].optimize;
     if (set.brought_by >= 0) return part.receives[at(set.brought_by)];
     return set.of_site ? part.members[at(set.from)].choices[at(set.round)]
                        : set_of(group, p, to_size(set.from), set.round);
@@ -92,17 +100,28 @@ void PartLowering::fill_message(const Group& group, std::size_t p, std::size_t m
   plan_.extras.priorities.push_back({send, part.number + 1});
 }
 
-void PartLowering::fill_update(const Group& group, std::size_t p, std::size_t m) {
+OpId PartLowering::fill_step(const Group& group, std::size_t p, std::size_t m) {
   const MemberOps& ops = group.parts[p].members[m];
   const OpId first = ops.merge == kNone<OpId> ? ops.optimize : ops.merge;
   wait_for_round(group, p, m, rounds_ - 1, first);
   if (first != ops.optimize) plan_.add_after(plan_.ops[index(ops.optimize)], first);
+  return ops.optimize;
+}
+
+void PartLowering::fill_update(const Group& group, std::size_t p, std::size_t m) {
+  const Part& part = group.parts[p];
+  const MemberOps& ops = part.members[m];
+  const auto handed = std::ranges::find_if(part.steps.messages, [&](const SetMessage& each) {
+    return each.leg == NodeLeg::weights && each.to == static_cast<std::int32_t>(m);
+  });
+  const OpId made = group.leads(m) ? fill_step(group, p, m)
+                                   : part.receives[to_size(handed - part.steps.messages.begin())];
   if (ops.copy_in == kNone<OpId>) return;
   Op& copy_in = plan_.ops[index(ops.copy_in)];
-  if (!keeps_one_buffer()) return plan_.add_after(copy_in, ops.optimize);
+  if (!keeps_one_buffer()) return plan_.add_after(copy_in, made);
   // Where weights are in use from F to B, those of `staleness` iterations ago come after this B.
   plan_.add_after(copy_in, block_at(group, m, group.rows[m][p].last_gradient));
-  plan_.extras.far.push_back({ops.copy_in, ops.optimize, scenario_.train.staleness});
+  plan_.extras.far.push_back({ops.copy_in, made, scenario_.train.staleness});
 }
 
 void PartLowering::fill_forward(const Group& group, std::size_t p, std::size_t m) {

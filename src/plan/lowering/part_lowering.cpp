@@ -35,10 +35,11 @@ void PartLowering::add_group(DeviceId device, int tensor) {
     group.rows.push_back(trained_parts(schedule_, replica, device, exchanges_));
     sites.push_back(scenario_.datacenter_of(rank));
   }
+  group.leaders = leaders_of_nodes(scenario_, group.members);
   for (const TrainedPart& each : group.rows.front()) {
     Part part;
     part.number = each.number;
-    part.steps = steps_of(each, device, sites);
+    part.steps = steps_of(each, device, group.leaders, sites);
     part.sends.assign(part.steps.messages.size(), kNone<OpId>);
     part.receives = part.sends;
     MemberOps member;
@@ -49,28 +50,36 @@ void PartLowering::add_group(DeviceId device, int tensor) {
   groups_.push_back(std::move(group));
 }
 
-SetSizes PartLowering::sizes_of(const TrainedPart& part, DeviceId device, int replicas,
-                                int sites) const {
-  const Training& train = scenario_.train;
-  if (train.message) return {*train.message, *train.message};
+std::int64_t PartLowering::numbers_of(const TrainedPart& part, DeviceId device) const {
   const ChunkShare chunk = chunk_shares(schedule_)[part.chunk];
   const Bytes weights = share(scenario_.costs.weights[index(device)], chunk.of, chunk.place);
   const std::int64_t all = scenario::gradient_numbers(scenario_, weights);
-  const std::int64_t own = all / part.parts + (part.part < all % part.parts ? 1 : 0);
-  const auto size = [&](int sets) {
-    return scenario::nominal_size(scenario_, set_size(train.compress, own, sets));
+  return all / part.parts + (part.part < all % part.parts ? 1 : 0);
+}
+
+SetSizes PartLowering::sizes_of(std::int64_t numbers, int sets, int sites) const {
+  const Training& train = scenario_.train;
+  if (train.message) return {*train.message, *train.message};
+  const auto size = [&](int of) {
+    return scenario::nominal_size(scenario_, set_size(train.compress, numbers, of));
   };
-  return {size(replicas), size(sites)};
+  return {size(sets), size(sites)};
 }
 
 SetExchangeSteps PartLowering::steps_of(const TrainedPart& part, DeviceId device,
+                                        const std::vector<std::int32_t>& leaders,
                                         const std::vector<DatacenterId>& sites) const {
-  const SetSizes of_method = sizes_of(part, device, schedule_.replicas, count_sites(sites));
+  constexpr std::int64_t kBytesOfNumber = 4;
+  const std::int64_t numbers = numbers_of(part, device);
+  const SetSizes of_method =
+      sizes_of(numbers, count_leaders(leaders, sites.size()), count_sites(sites));
   std::vector<SetSizes> sizes(to_size(rounds_), of_method);
   if (!exchanges_.sizes.empty() && !scenario_.train.message)
     for (std::size_t round = 0; round < sizes.size(); ++round)
       sizes[round].of_member = sizes[round].of_site = exchanges_.sizes[to_size(part.number)][round];
-  return exchanges_of(scenario_.train.compress.exchange, sites, part.number, sizes);
+  const Bytes dense = scenario::nominal_size(scenario_, Bytes{kBytesOfNumber * numbers});
+  return exchanges_of_nodes(scenario_.train.compress.exchange, sites, leaders, part.number, sizes,
+                            dense);
 }
 
 Duration PartLowering::cost(std::vector<Duration> PartCosts::*task, int number) const {
@@ -112,30 +121,40 @@ void PartLowering::lay_out(Rank rank) {
   const auto found = place_of_.find(rank);
   if (found == place_of_.end()) return;
   const Place place = found->second;
+  const bool leads = groups_[place.group].leads(place.member);
   const auto named = [&](const char* name) { return fmt::format("{} {}", name, index(rank)); };
+  if (has(&PartCosts::copy_out))
+    add_tasks(place, "out", add_resource(named("out"), ResourceKind::copy_engine),
+              {{TaskKind::copy_out, &MemberOps::copy_out}});
+  if (leads) add_host_tasks(place);
+  if (has(&PartCosts::copy_in) || keeps_one_buffer() || !leads)
+    add_tasks(place, "in", add_resource(named("in"), ResourceKind::copy_engine),
+              {{TaskKind::copy_in, &MemberOps::copy_in}});
+  add_messages(place, OpKind::send);
+  add_messages(place, OpKind::recv);
+}
+
+void PartLowering::add_host_tasks(Place place) {
+  const Group& group = groups_[place.group];
   const auto add = [&](std::vector<TaskOf>& tasks, std::vector<Duration> PartCosts::*task,
                        TaskOf of) {
     if (has(task)) tasks.push_back(of);
   };
   std::vector<TaskOf> before, after;
-  add(before, &PartCosts::gather, {TaskKind::host_gather, &MemberOps::gather});
+  if (scenario_.train.gather == GradientGather::none)
+    add(before, &PartCosts::gather, {TaskKind::host_gather, &MemberOps::gather});
+  else if (std::ranges::count(group.leaders, static_cast<std::int32_t>(place.member)) > 1)
+    before.push_back({TaskKind::host_gather, &MemberOps::gather});
   add(before, &PartCosts::compress, {TaskKind::compress, &MemberOps::compress});
   add(after, &PartCosts::merge, {TaskKind::merge, &MemberOps::merge});
   after.push_back({TaskKind::optimize, &MemberOps::optimize});
-  if (has(&PartCosts::copy_out))
-    add_tasks(place, "out", add_resource(named("out"), ResourceKind::copy_engine),
-              {{TaskKind::copy_out, &MemberOps::copy_out}});
   const ResourceId workers =
-      add_resource(named("workers"), ResourceKind::workers, scenario_.train.host_threads);
+      add_resource(fmt::format("workers {}", index(group.members[place.member])),
+                   ResourceKind::workers, scenario_.train.host_threads);
   if (!before.empty()) add_tasks(place, "host", workers, before);
   add_choices(place, workers);
   add_answers(place, workers);
   add_tasks(place, "host:update", workers, after);
-  if (has(&PartCosts::copy_in) || keeps_one_buffer())
-    add_tasks(place, "in", add_resource(named("in"), ResourceKind::copy_engine),
-              {{TaskKind::copy_in, &MemberOps::copy_in}});
-  add_messages(place, OpKind::send);
-  add_messages(place, OpKind::recv);
 }
 
 void PartLowering::set_task(OpId id, TaskKind kind, Duration time, const TrainedPart& part,

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,11 @@ struct TrainedPart {
                                                      DeviceId device,
                                                      const PartExchanges& exchanges = {});
 
+/// Train.gather: of each of these ranks, which hold copies of the same weights, the first that lies
+/// in its node, by their places. Empty: none is gathered, or no two of them share a node.
+[[nodiscard]] std::vector<std::int32_t> leaders_of_nodes(const Scenario& scenario,
+                                                         std::span<const Rank> members);
+
 /// Why the gradients of this schedule cannot be exchanged part by part; nullopt where they can, and
 /// for another GradientSync.
 [[nodiscard]] std::optional<Refusal> why_no_parts(const Schedule& schedule,
@@ -61,6 +67,10 @@ struct TrainedPart {
 /// each round but the last what is sent in the next, in the time of a merge and a compression;
 /// fragments are exchanged in the middle of an iteration, where F may wait for its own iteration's
 /// update.
+///
+/// With train.gather the ranks of a node send their gradients to the first of them, whose `gather`
+/// waits for them; it alone compresses, exchanges and steps, and sends them its weights, which are
+/// theirs with copy_in, whatever that takes.
 class PartLowering {
 public:
   /// All outlive this; the schedule is one that why_no_parts() says nothing about.
@@ -88,8 +98,13 @@ private:
   /// Ranks that hold copies of the same weights, by replica.
   struct Group {
     std::vector<Rank> members;
+    std::vector<std::int32_t> leaders;           ///< SetExchangeSteps::leaders
     std::vector<std::vector<TrainedPart>> rows;  ///< of each member
     std::vector<Part> parts;
+
+    [[nodiscard]] bool leads(std::size_t member) const {
+      return leaders.empty() || to_size(leaders[member]) == member;
+    }
   };
   struct Place {
     std::size_t group = 0, member = 0;
@@ -99,9 +114,10 @@ private:
   };
 
   void add_group(DeviceId device, int tensor);
-  [[nodiscard]] SetSizes sizes_of(const TrainedPart& part, DeviceId device, int replicas,
-                                  int sites) const;
+  [[nodiscard]] std::int64_t numbers_of(const TrainedPart& part, DeviceId device) const;
+  [[nodiscard]] SetSizes sizes_of(std::int64_t numbers, int sets, int sites) const;
   [[nodiscard]] SetExchangeSteps steps_of(const TrainedPart& part, DeviceId device,
+                                          const std::vector<std::int32_t>& leaders,
                                           const std::vector<DatacenterId>& sites) const;
   [[nodiscard]] Duration cost(std::vector<Duration> PartCosts::*task, int number) const;
   [[nodiscard]] bool has(std::vector<Duration> PartCosts::*task) const {
@@ -116,6 +132,8 @@ private:
   };
   void add_tasks(Place place, const std::string& name, ResourceId held,
                  const std::vector<TaskOf>& tasks);
+  /// Those of the host, of a rank that leads.
+  void add_host_tasks(Place place);
   void add_choices(Place place, ResourceId held);
   void add_answers(Place place, ResourceId held);
   /// Tasks that sum and compress: parts of the group, and their rounds.
@@ -133,6 +151,8 @@ private:
   /// An op that sums what a member has and got in a round, its own site's choice where there is
   /// one.
   void wait_for_round(const Group& group, std::size_t p, std::size_t m, int round, OpId sum);
+  /// Merge and optimize, of a rank that leads; the op after which the update is on the host.
+  OpId fill_step(const Group& group, std::size_t p, std::size_t m);
   void fill_update(const Group& group, std::size_t p, std::size_t m);
   void fill_forward(const Group& group, std::size_t p, std::size_t m);
   void fill_message(const Group& group, std::size_t p, std::size_t message);

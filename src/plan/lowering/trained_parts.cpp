@@ -44,6 +44,27 @@ PartTurns turns_of(int part, int microbatches, const PartExchanges& exchanges) {
   return turns;
 }
 
+/// Sums of nodes: of replicas that step together, where there are any in one node.
+std::optional<Refusal> why_no_gather(const Schedule& schedule, const Scenario& scenario) {
+  if (scenario.train.gather == GradientGather::none) return std::nullopt;
+  const std::string_view gather = to_string(scenario.train.gather);
+  if (scenario.train.local_steps > 1)
+    return refused(
+        "train.gather = \"{}\" and train.local_steps = {} (replicas of a node have one sum and one "
+        "step of it). Set one of them back.",
+        gather, scenario.train.local_steps);
+  for (const DeviceId device : schedule.device_ids()) {
+    std::vector<Rank> members;
+    for (const ReplicaId replica : schedule.replica_ids())
+      members.push_back(scenario.rank(replica, device, 0));
+    if (!leaders_of_nodes(scenario, members).empty()) return std::nullopt;
+  }
+  return refused(
+      "train.gather = \"{}\", and no two replicas of a stage lie in one node (without [[node]] "
+      "each rank is one). Give [[node]] gpus, or leave it out.",
+      gather);
+}
+
 /// Steps of a replica's own between two exchanges: microbatches of an iteration, one after another.
 std::optional<Refusal> why_no_local_steps(const Schedule& schedule, const Scenario& scenario) {
   const int steps = scenario.train.local_steps;
@@ -103,6 +124,21 @@ std::vector<TrainedPart> trained_parts(const Schedule& schedule, ReplicaId repli
   return all;
 }
 
+std::vector<std::int32_t> leaders_of_nodes(const Scenario& scenario,
+                                           std::span<const Rank> members) {
+  std::vector<std::int32_t> leaders;
+  if (scenario.train.gather == GradientGather::none) return leaders;
+  const schedule::NetworkRoutes routes{scenario};
+  std::map<std::pair<DatacenterId, int>, std::int32_t> first_of;
+  for (const Rank rank : members)
+    leaders.push_back(first_of
+                          .try_emplace({scenario.datacenter_of(rank), routes.node_of(rank)},
+                                       static_cast<std::int32_t>(leaders.size()))
+                          .first->second);
+  if (first_of.size() == members.size()) leaders.clear();
+  return leaders;
+}
+
 std::optional<Refusal> why_no_parts(const Schedule& schedule, const Scenario& scenario) {
   if (scenario.parallel.gradient_sync != GradientSync::compressed) return std::nullopt;
   constexpr const char* kKey = "gradient_sync = \"compressed\"";
@@ -117,6 +153,7 @@ std::optional<Refusal> why_no_parts(const Schedule& schedule, const Scenario& sc
         "schedule.",
         schedule.name, kKey);
   if (auto refusal = why_no_local_steps(schedule, scenario)) return refusal;
+  if (auto refusal = why_no_gather(schedule, scenario)) return refusal;
   const std::vector<int> of_chunks = parts_of_chunks(schedule);
   int parts = 0;
   for (const int of_chunk : of_chunks) parts += of_chunk;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/index.hpp"
 
 namespace longhaul::plan {
@@ -131,6 +132,42 @@ SetExchangeSteps exchanges_of(SetExchange exchange, const std::vector<Datacenter
     }
   }
   return all;
+}
+
+SetExchangeSteps exchanges_of_nodes(SetExchange exchange, const std::vector<DatacenterId>& sites,
+                                    const std::vector<std::int32_t>& leaders, int part,
+                                    std::span<const SetSizes> sizes, Bytes dense) {
+  if (leaders.empty()) return exchanges_of(exchange, sites, part, sizes);
+  LONGHAUL_ASSERT(leaders.size() == sites.size(), "{} and {}", leaders.size(), sites.size());
+  std::vector<std::int32_t> members;  // that exchange
+  std::vector<DatacenterId> site_of;
+  for (std::size_t m = 0; m < leaders.size(); ++m) {
+    if (to_size(leaders[m]) != m) continue;
+    members.push_back(leaders[m]);
+    site_of.push_back(sites[m]);
+  }
+  SetExchangeSteps steps = exchanges_of(exchange, site_of, part, sizes);
+  for (SetMessage& message : steps.messages) {
+    message.from = members[to_size(message.from)];
+    message.to = members[to_size(message.to)];
+  }
+  for (SiteChoice& choice : steps.choices) choice.at = members[to_size(choice.at)];
+  for (std::size_t m = 0; m < leaders.size(); ++m) {
+    const auto member = static_cast<std::int32_t>(m);
+    if (leaders[m] == member) continue;
+    steps.messages.push_back({member, leaders[m], 0, -1, false, dense, 0, NodeLeg::gradient});
+    steps.messages.push_back({leaders[m], member, 0, -1, false, dense, 0, NodeLeg::weights});
+  }
+  steps.leaders = leaders;
+  return steps;
+}
+
+int count_leaders(const std::vector<std::int32_t>& leaders, std::size_t members) {
+  if (leaders.empty()) return static_cast<int>(members);
+  int count = 0;
+  for (std::size_t m = 0; m < leaders.size(); ++m)
+    if (to_size(leaders[m]) == m) ++count;
+  return count;
 }
 
 }  // namespace longhaul::plan

@@ -10,6 +10,10 @@
 
 namespace longhaul::plan {
 
+/// Messages inside a node that gathers gradients: a member's, to the one that leads the node, and
+/// from that one the weights after its step. All others bring sets.
+enum class NodeLeg : std::uint8_t { none, gradient, weights };
+
 /// A set of numbers on its way from one member to another. Members go by their place in the group.
 struct SetMessage {
   std::int32_t from = 0, to = 0;
@@ -21,6 +25,7 @@ struct SetMessage {
   bool of_site = false;
   Bytes size;
   std::int32_t round = 0;  ///< of several exchanges that follow each other
+  NodeLeg leg = NodeLeg::none;
 };
 
 /// Member `at` sums the sets of its site, its own and those of `inputs`, and chooses anew.
@@ -34,6 +39,13 @@ struct SiteChoice {
 struct SetExchangeSteps {
   std::vector<SetMessage> messages;  ///< each after the one that brought its set
   std::vector<SiteChoice> choices;   ///< one at most of each member and round
+  /// By member: the one of its node that sums, exchanges and steps for it, itself or a lower one.
+  /// Empty: each does so for itself.
+  std::vector<std::int32_t> leaders;
+
+  [[nodiscard]] bool leads(std::int32_t member) const {
+    return leaders.empty() || leaders[static_cast<std::size_t>(member)] == member;
+  }
 };
 
 /// Sizes of a member's set and of a site's.
@@ -52,6 +64,17 @@ struct SetSizes {
 [[nodiscard]] SetExchangeSteps exchanges_of(SetExchange exchange,
                                             const std::vector<DatacenterId>& sites, int part,
                                             std::span<const SetSizes> sizes);
+
+/// The same between those who lead nodes alone, which `leaders` says as SetExchangeSteps does; the
+/// others send them gradients and get weights, `dense` bytes each.
+[[nodiscard]] SetExchangeSteps exchanges_of_nodes(SetExchange exchange,
+                                                  const std::vector<DatacenterId>& sites,
+                                                  const std::vector<std::int32_t>& leaders,
+                                                  int part, std::span<const SetSizes> sizes,
+                                                  Bytes dense);
+
+/// How many of so many members exchange sets: all, or those who lead nodes.
+[[nodiscard]] int count_leaders(const std::vector<std::int32_t>& leaders, std::size_t members);
 
 /// How many sites there are.
 [[nodiscard]] int count_sites(const std::vector<DatacenterId>& sites);

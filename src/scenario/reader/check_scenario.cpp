@@ -143,9 +143,10 @@ double longest_exchange(const Scenario& scenario, double latency, double rate) {
     if (!(train.costs.*times).empty()) tasks += largest(train.costs.*times);
   double bytes = 4 * largest(scenario.costs.weights);
   if (!train.stands_for.empty()) bytes += kBytesOfLargestPreset;
+  const double dense = train.gather == GradientGather::none ? 0 : bytes;
   if (train.message) bytes = parts * static_cast<double>(train.message->count());
   const double pairs = static_cast<double>(scenario.parallel.replicas) * scenario.parallel.replicas;
-  return 2 * parts * tasks + pairs * (parts * latency + bytes / rate);
+  return 2 * parts * tasks + pairs * (parts * latency + (bytes + dense) / rate);
 }
 
 /// Nanoseconds of an iteration in which nothing overlaps.

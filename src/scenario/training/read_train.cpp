@@ -209,17 +209,33 @@ void read_counts(const Section& section, Training& train) {
   read("local_steps", train.local_steps, 1, kMostSteps);
 }
 
+/// What sums of nodes are not made for.
+void refuse_gather(const Section& section, const Training& train) {
+  if (train.gather == GradientGather::none) return;
+  const auto refuse = [&](const char* key, const std::string& value, const char* why) {
+    fail_at(section.find("gather")->node->place,
+            "train.gather = \"{}\" beside {} = {} ({}). Leave one of both out.",
+            to_string(train.gather), key, value, why);
+  };
+  if (train.local_steps > 1)
+    refuse("train.local_steps", fmt::format("{}", train.local_steps),
+           "replicas of a node have one sum and one step of it");
+  if (train.adapt.every > 0)
+    refuse("train.adapt.every", fmt::format("{}", train.adapt.every),
+           "the controller reckons with a set of each replica");
+}
+
 }  // namespace
 
 std::string read_train(const ConfigNode& root, Scenario& scenario) {
   const ConfigNode* const table = root.find("train");
   if (table == nullptr) return "";
   const Section section{
-      *table,
-      "train",
-      {"parts", "batch", "hetero", "staleness", "serve", "host_threads", "buffers", "local_steps",
-       "message", "preset", "stands_for", "target", "lambda", "compress", "costs", "adapt",
-       "activations", "activations_keep", "activations_feedback"}};
+      *table, "train", {"parts",  "batch",        "hetero",           "staleness",
+                        "serve",  "host_threads", "buffers",          "local_steps",
+                        "gather", "message",      "preset",           "stands_for",
+                        "target", "lambda",       "compress",         "costs",
+                        "adapt",  "activations",  "activations_keep", "activations_feedback"}};
   Training& train = scenario.train;
   read_counts(section, train);
   // A local step is one microbatch of the whole model, and an iteration ends with the exchange.
@@ -230,6 +246,7 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
   if (const auto field = section.find("serve"))
     train.serve =
         read_choice(*field, {"deadline", "arrival"}) == 0 ? Serve::deadline : Serve::arrival;
+  if (const auto field = section.find("gather")) train.gather = read_choice<GradientGather>(*field);
   if (const auto field = section.find("message")) {
     train.message = read_bytes(*field);
     if (*train.message < 1_B)
@@ -241,6 +258,7 @@ std::string read_train(const ConfigNode& root, Scenario& scenario) {
   if (const auto field = section.find("lambda")) train.lambda = read_number(*field, 0, 1e9);
   if (const auto field = section.find("compress")) train.compress = read_compress(*field->node);
   if (const auto field = section.find("adapt")) train.adapt = read_adapt(root, *field->node);
+  refuse_gather(section, train);
   train.activations = read_activations(section);
   divide_batches_of_gpus(root, scenario);
   const auto costs = section.find("costs");

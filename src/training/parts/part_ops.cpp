@@ -36,6 +36,7 @@ PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& sce
   }
   self_ = number(place.replica);
   sites_ = plan::count_sites(site_of_);
+  leaders_ = plan::leaders_of_nodes(scenario, members_);
   const OpRange ops = ops_of_rank(plan, self);
   const LaneId compute = plan.op(OpId{ops.first}).lane;
   const Lane& lane = plan.lanes[index(compute)];
@@ -44,17 +45,21 @@ PartOps::PartOps(const Plan& plan, const Schedule& schedule, const Scenario& sce
   for (const plan::TrainedPart& trained :
        plan::trained_parts(schedule, place.replica, place.device, exchanges)) {
     PlannedPart part{trained,
-                     plan::exchanges_of(scenario.train.compress.exchange, site_of_, trained.number,
-                                        std::vector<plan::SetSizes>(to_size(exchanges.rounds()))),
+                     plan::exchanges_of_nodes(
+                         scenario.train.compress.exchange, site_of_, leaders_, trained.number,
+                         std::vector<plan::SetSizes>(to_size(exchanges.rounds())), Bytes{}),
                      plan::op_at(plan, compute, at(trained.first_forward)),
                      plan::op_at(plan, compute, at(trained.last_gradient)),
                      false,
                      false,
                      false,
                      0,
+                     {},
+                     true,
                      {}};
     for (int round = 0; round < exchanges.rounds(); ++round)
       part.rounds.push_back(order_sums(part, round));
+    add_gradients(part);
     parts_.push_back(std::move(part));
   }
   add_tasks(plan, ops);
@@ -73,7 +78,8 @@ PlannedRound PartOps::order_sums(const PlannedPart& part, int round) const {
   const bool chooses = !part.steps.choices.empty();
   for (std::size_t i = 0; i < part.steps.messages.size(); ++i) {
     const plan::SetMessage& message = part.steps.messages[i];
-    if (message.to != self_ || message.round != round) continue;
+    if (message.to != self_ || message.round != round || message.leg != plan::NodeLeg::none)
+      continue;
     const plan::SetMessage* const first = origin(message);
     if (chooses && !first->of_site) continue;  // for the choice
     by_member[chooses ? number(site_of_[at(first->from)]) : first->from] = static_cast<int>(i);
@@ -91,6 +97,14 @@ PlannedRound PartOps::order_sums(const PlannedPart& part, int round) const {
   }
   for (const auto& [member, message] : by_member) planned.sum_of.push_back(message);
   return planned;
+}
+
+/// Messages of gradients stand in the order of replicas; a leader's own gradient goes before them.
+void PartOps::add_gradients(PlannedPart& part) const {
+  part.leads = part.steps.leads(self_);
+  for (std::size_t i = 0; i < part.steps.messages.size(); ++i)
+    if (part.steps.messages[i].leg == plan::NodeLeg::gradient && part.steps.messages[i].to == self_)
+      part.gradients.push_back(static_cast<int>(i));
 }
 
 void PartOps::add_tasks(const Plan& plan, OpRange ops) {

@@ -38,6 +38,14 @@ struct PlannedPart {
   bool has_compress = false, has_merge = false, has_copy_in = false;
   int sends = 0;  ///< messages of an iteration that this rank sends
   std::vector<PlannedRound> rounds;
+  /// Of its node: does this rank compress, exchange and step? Otherwise it sends its gradient to
+  /// the one that does, and gets weights.
+  bool leads = true;
+  /// Messages of the gradients that it adds to its own, in their order, where it leads others.
+  std::vector<int> gradients;
+
+  /// Do several replicas of a node have one sum?
+  [[nodiscard]] bool is_gathered() const { return !leads || !gradients.empty(); }
 };
 
 /// What the ops of a rank do with its parts: the other side of PartLowering.
@@ -65,6 +73,8 @@ public:
   /// Ranks that hold copies of this one's weights, by replica.
   [[nodiscard]] const std::vector<Rank>& members() const { return members_; }
   [[nodiscard]] int sites() const { return sites_; }
+  /// How many of the members make sets: all, or one of each node.
+  [[nodiscard]] int sets() const { return plan::count_leaders(leaders_, members_.size()); }
 
 private:
   template <typename Value>
@@ -75,9 +85,11 @@ private:
   void add_tasks(const Plan& plan, OpRange ops);
   void add_messages(const Plan& plan, OpRange ops);
   [[nodiscard]] PlannedRound order_sums(const PlannedPart& part, int round) const;
+  void add_gradients(PlannedPart& part) const;
 
   std::vector<Rank> members_;
   std::vector<DatacenterId> site_of_;  ///< by member
+  std::vector<std::int32_t> leaders_;  ///< plan::SetExchangeSteps::leaders
   int self_ = 0, sites_ = 1;           ///< this rank among the members
   std::vector<PlannedPart> parts_;
   std::unordered_map<OpId, TaskOf> tasks_;

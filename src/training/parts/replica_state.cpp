@@ -38,7 +38,8 @@ void ReplicaWork::keep(std::size_t number, int iteration) {
 }
 
 void ReplicaWork::save(StateWriter& to) const {
-  for (const auto& part : parts_) {
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const Part* const part = parts_[p].get();
     LONGHAUL_ASSERT(part->flights.empty(), "{} iterations are under way", part->flights.size());
     to.put_all<float>(part->weights);
     to.put(static_cast<std::uint64_t>(part->versions.size()));
@@ -51,7 +52,8 @@ void ReplicaWork::save(StateWriter& to) const {
       to.put(iteration);
       to.put_all<float>(*weights);
     }
-    part->method->save(to);
+    if (ops_.parts()[p].is_gathered()) to.put_all<double>(part->seen);
+    if (part->method) part->method->save(to);
     if (part->local) part->local->save(to);
   }
 }
@@ -72,7 +74,8 @@ void ReplicaWork::load(StateReader& from, int iterations) {
       const int iteration = from.take<int>();
       part->made[iteration] = take_weights();
     }
-    part->method->load(from);
+    if (ops_.parts()[p].is_gathered()) part->seen = from.take_all<double>();
+    if (part->method) part->method->load(from);
     if (part->local) {
       part->local->load(from);
       put_weights(*part, part->local->weights());
@@ -86,7 +89,8 @@ void ReplicaWork::load(StateReader& from, int iterations) {
 }
 
 void ReplicaWork::finish() {
-  for (const auto& part : parts_) part->method->finish();
+  for (const auto& part : parts_)
+    if (part->method) part->method->finish();
 }
 
 std::vector<float> ReplicaWork::weights() const {

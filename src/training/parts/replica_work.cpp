@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "compress/sparse_set.hpp"
+#include "compress/wire/dense.hpp"
 #include "training/model_layout.hpp"
 #include "training/parts/set_envelope.hpp"
 
@@ -31,8 +32,7 @@ ReplicaWork::ReplicaWork(const Plan& plan, const Schedule& schedule, const Scena
     const plan::TrainedPart& part = planned.trained;
     make_part(planned,
               tensors_of_part(settings_.model.shape, layers[at(schedule.stage_of(part.chunk))],
-                              part.part, part.parts),
-              scenario.parallel.replicas);
+                              part.part, part.parts));
   }
 }
 
@@ -49,8 +49,7 @@ void ReplicaWork::require_turns(const Schedule& schedule) const {
   }
 }
 
-void ReplicaWork::make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors,
-                            int replicas) {
+void ReplicaWork::make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors) {
   auto part = std::make_unique<Part>();
   part->chunk = blocks_.chunks().at(planned.trained.chunk).get();
   const nn::NumberRange range =
@@ -63,9 +62,10 @@ void ReplicaWork::make_part(const PlannedPart& planned, const nn::ParameterPlace
     before += chunk->all_weights().count;
   }
   ranges_.push_back({before + range.first, range.count});
-  part->method = settings_.make_method({static_cast<std::int64_t>(range.count), replicas,
-                                        ops_.sites(), staleness_, planned.trained.number,
-                                        settings_.accounts, tensors.places});
+  if (planned.leads)
+    part->method = settings_.make_method({static_cast<std::int64_t>(range.count), ops_.sets(),
+                                          ops_.sites(), staleness_, planned.trained.number,
+                                          settings_.accounts, tensors.places});
   part->weights.resize(range.count);
   math_.copy_out(part->chunk->all_masters().part(range.first, range.count), part->weights);
   if (settings_.local) {
@@ -99,7 +99,8 @@ void ReplicaWork::run_block(OpId op, int iteration, int version) {
 }
 
 void ReplicaWork::change_from(int iteration, const Change& change) {
-  for (const auto& part : parts_) part->method->keep_from(iteration, change.keep);
+  for (const auto& part : parts_)
+    if (part->method) part->method->keep_from(iteration, change.keep);
   const std::lock_guard lock{mutex_};
   changes_[iteration] = change;
 }
@@ -169,11 +170,19 @@ void ReplicaWork::take_gradient(std::size_t number, int iteration) {
   std::vector<float> gradient = part.local ? part.local->outer_gradient() : gradient_of(part);
   if (part.local)
     for (float& each : gradient) each *= settings_.outer_weight;
+  const PlannedPart& planned = ops_.parts()[number];
+  if (planned.is_gathered()) look_at(number, iteration, gradient);
+  if (!planned.leads) {
+    Bytes bytes =
+        sealed_set(number, iteration, compress::encode_dense(gradient, compress::DenseFormat::f32));
+    const std::lock_guard lock{mutex_};
+    return flight(number, iteration).own.push_back(std::move(bytes));
+  }
   {
     const std::lock_guard lock{mutex_};
     flight(number, iteration).gradient = std::move(gradient);
   }
-  if (!ops_.parts()[number].has_compress) make_own_set(number, iteration);
+  if (!planned.has_compress && planned.gradients.empty()) make_own_set(number, iteration);
 }
 
 void ReplicaWork::run_task(const PartOps::TaskOf& task, int iteration) {
@@ -186,7 +195,7 @@ void ReplicaWork::run_task(const PartOps::TaskOf& task, int iteration) {
       here.gradient = std::vector<float>(here.gradient);
       return;
     }
-    case PartTask::gather: return;  // each replica sends a set of its own
+    case PartTask::gather: return gather(part, iteration);
     case PartTask::compress: return make_own_set(part, iteration);
     case PartTask::choose: return choose(part, iteration, task.round);
     case PartTask::answer: return answer(part, iteration, task.round);
@@ -208,14 +217,34 @@ std::string ReplicaWork::name_of(std::size_t part, int iteration, Rank from) con
 }
 
 /// Where a run goes on without them, gradients that are not finite count as zeros.
+void ReplicaWork::forget_bad(std::vector<float>& gradient) {
+  if (!settings_.survives_bad_gradients ||
+      std::ranges::all_of(gradient, [](float number) { return std::isfinite(number); }))
+    return;
+  has_diverged_ = true;
+  std::ranges::fill(gradient, 0.0F);
+}
+
 std::vector<std::byte> ReplicaWork::own_set(Part& part, int iteration,
                                             std::vector<float>& gradient) {
-  if (settings_.survives_bad_gradients &&
-      !std::ranges::all_of(gradient, [](float number) { return std::isfinite(number); })) {
-    has_diverged_ = true;
-    std::ranges::fill(gradient, 0.0F);
-  }
+  forget_bad(gradient);
   return part.method->own_set(iteration, gradient);
+}
+
+void ReplicaWork::name_bad(std::size_t number, int iteration, std::size_t index) const {
+  const Part& part = *parts_[number];
+  const std::size_t place = part.in_chunk.first + index;
+  std::string tensor = "between two tensors";
+  for (const nn::Parameter& each : part.chunk->parameters()) {
+    const auto first =
+        static_cast<std::size_t>(each.gradient.data - part.chunk->all_gradients().data) /
+        sizeof(float);
+    if (place >= first && place < first + each.count)
+      tensor = fmt::format("{}, number {}", each.name, place - first);
+  }
+  throw BadGradient{fmt::format("{}: the gradient of {} is not finite. Lower the learning rate.",
+                                name_of(number, iteration, self_), tensor),
+                    ExitCode::run_failed};
 }
 
 void ReplicaWork::make_own_set(std::size_t number, int iteration) {
@@ -230,19 +259,7 @@ void ReplicaWork::make_own_set(std::size_t number, int iteration) {
     try {
       set = sealed_set(number, iteration, own_set(part, iteration, gradient));
     } catch (const compress::NotFinite& error) {
-      const std::size_t place = part.in_chunk.first + error.index();
-      std::string tensor = "between two tensors";
-      for (const nn::Parameter& each : part.chunk->parameters()) {
-        const auto first =
-            static_cast<std::size_t>(each.gradient.data - part.chunk->all_gradients().data) /
-            sizeof(float);
-        if (place >= first && place < first + each.count)
-          tensor = fmt::format("{}, number {}", each.name, place - first);
-      }
-      throw BadGradient{
-          fmt::format("{}: the gradient of {} is not finite. Lower the learning rate.",
-                      name_of(number, iteration, self_), tensor),
-          ExitCode::run_failed};
+      name_bad(number, iteration, error.index());
     }
     const std::lock_guard lock{mutex_};
     flight(number, iteration).own.push_back(std::move(set));
@@ -315,9 +332,14 @@ void ReplicaWork::optimize(std::size_t number, int iteration) {
     part.method->step(iteration, part.weights);
     keep(number, iteration);
     auto made = std::make_shared<const std::vector<float>>(part.weights);
+    Bytes handed_on;
+    if (!ops_.parts()[number].gradients.empty())
+      handed_on =
+          sealed_set(number, iteration, compress::encode_dense(*made, compress::DenseFormat::f32));
     {
       const std::lock_guard lock{mutex_};
       part.made[iteration] = std::move(made);
+      flight(number, iteration).handed_on = std::move(handed_on);
     }
     // In turn: versions stay in order where several workers step.
     if (!ops_.parts()[number].has_copy_in) publish(number, iteration);
@@ -351,14 +373,18 @@ ReplicaWork::Bytes ReplicaWork::sent_set(std::size_t number, int message, int it
   const plan::SetMessage& set = ops_.parts()[number].steps.messages[at(message)];
   const std::lock_guard lock{mutex_};
   Flight& here = flight(number, iteration);
-  Bytes bytes = set.brought_by >= 0 ? here.received.at(set.brought_by)
-                                    : (set.of_site ? here.of_site : here.own)[at(set.round)];
+  const bool hands_on = set.leg == plan::NodeLeg::weights;
+  Bytes bytes = hands_on              ? here.handed_on
+                : set.brought_by >= 0 ? here.received.at(set.brought_by)
+                                      : (set.of_site ? here.of_site : here.own)[at(set.round)];
   ++here.sent;
   forget_if_over(*parts_[number], number, iteration);
   return bytes;
 }
 
 void ReplicaWork::received_set(std::size_t part, int message, int iteration, Bytes payload) {
+  if (ops_.parts()[part].steps.messages[at(message)].leg == plan::NodeLeg::weights)
+    return take_weights(part, iteration, *payload);
   const std::lock_guard lock{mutex_};
   flight(part, iteration).received[message] = std::move(payload);
 }

@@ -96,9 +96,7 @@ public:
   /// kept for others.
   [[nodiscard]] Bytes sent_set(std::size_t part, int message, int iteration);
   void received_set(std::size_t part, int message, int iteration, Bytes payload);
-  [[nodiscard]] std::size_t largest_set(std::size_t part) const {
-    return sizeof(SetEnvelope) + parts_[part]->method->largest_set();
-  }
+  [[nodiscard]] std::size_t largest_set(std::size_t part) const;
 
   // After the stream.
   /// See Settings::survives_bad_gradients.
@@ -115,7 +113,11 @@ public:
   [[nodiscard]] std::vector<float> weights() const;
   /// After updates that are kept, since the last call: by iteration.
   [[nodiscard]] std::map<int, std::vector<float>> take_kept() { return std::exchange(kept_, {}); }
-  [[nodiscard]] const PartMethod& method(std::size_t part) const { return *parts_[part]->method; }
+  /// Of a part, as PartMethod has them. A rank whose gradients another sums has seen its own, and
+  /// nothing waits with it.
+  [[nodiscard]] std::span<const float> residual(std::size_t part) const;
+  [[nodiscard]] std::span<const double> gradients_seen(std::size_t part) const;
+  [[nodiscard]] std::span<const double> sums_seen(std::size_t part) const;
 
 private:
   /// What is under way of a part in an iteration.
@@ -123,6 +125,7 @@ private:
     std::vector<float> gradient;
     std::vector<Bytes> own, of_site;  ///< by round
     std::map<int, Bytes> received;    ///< by message
+    Bytes handed_on;                  ///< weights for others of the node
     int sent = 0;
     bool updated = false;
   };
@@ -131,10 +134,11 @@ private:
     std::shared_ptr<const std::vector<float>> weights;
   };
   struct Part {
-    std::unique_ptr<PartMethod> method;
+    std::unique_ptr<PartMethod> method;  ///< nullptr: another of the node has it
     nn::Chunk* chunk = nullptr;
     Range in_chunk;                                                 ///< of Chunk::all_weights()
     std::optional<LocalSteps> local;                                ///< of Settings::local
+    std::vector<double> seen;                                       ///< sum of gathered gradients
     std::vector<float> weights;                                     ///< as the optimizer steps them
     std::map<int, std::shared_ptr<const std::vector<float>>> made;  ///< and not in place
     std::deque<Version> versions;                                   ///< in place, ascending
@@ -142,7 +146,7 @@ private:
     InTurn sets, choices, answers, updates;
   };
 
-  void make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors, int replicas);
+  void make_part(const PlannedPart& planned, const nn::ParameterPlaces& tensors);
   void run_block(OpId op, int iteration, int version);
   void begin_iteration(int iteration);
   void place_weights(Part& part, int version);
@@ -155,7 +159,12 @@ private:
   void run_task(const PartOps::TaskOf& task, int iteration);
   [[nodiscard]] std::vector<std::byte> own_set(Part& part, int iteration,
                                                std::vector<float>& gradient);
+  void forget_bad(std::vector<float>& gradient);
+  [[noreturn]] void name_bad(std::size_t part, int iteration, std::size_t place) const;
   void make_own_set(std::size_t part, int iteration);
+  void look_at(std::size_t part, int iteration, std::vector<float>& gradient);
+  void gather(std::size_t part, int iteration);
+  void take_weights(std::size_t part, int iteration, std::span<const std::byte> payload);
   void choose(std::size_t part, int iteration, int round);
   void answer(std::size_t part, int iteration, int round);
   void merge(std::size_t part, int iteration);

@@ -165,20 +165,40 @@ testing::StellaByRules::Answer simulated(const Scenario& scenario, int iteration
   return answer;
 }
 
-TEST(Stella, EqualsItsRulesPlayedEventByEvent) {
+struct SeenVersions {
   int fresh = 0, stale = 0;
+};
+
+void expect_the_rules(const testing::RandomStella& random, SeenVersions& seen) {
+  constexpr int kIterations = 5;
+  const auto expected = testing::StellaByRules{random.rules, kIterations}.run();
+  const auto own = simulated(random.scenario(), kIterations);
+  ASSERT_EQ(own.starts, expected.starts);
+  ASSERT_EQ(own.versions, expected.versions);
+  ASSERT_EQ(own.updated, expected.updated);
+  for (const int version : own.versions.back())
+    ++(version == kIterations - 2 ? seen.fresh : seen.stale);
+}
+
+TEST(Stella, EqualsItsRulesPlayedEventByEvent) {
+  SeenVersions seen;
   for (std::uint64_t seed = 1; seed <= 80; ++seed) {
-    const testing::RandomStella random{seed};
-    constexpr int kIterations = 5;
-    const auto expected = testing::StellaByRules{random.rules, kIterations}.run();
-    const auto own = simulated(random.scenario(), kIterations);
-    ASSERT_EQ(own.starts, expected.starts) << "seed " << seed;
-    ASSERT_EQ(own.versions, expected.versions) << "seed " << seed;
-    ASSERT_EQ(own.updated, expected.updated) << "seed " << seed;
-    for (const int version : own.versions.back()) ++(version == kIterations - 2 ? fresh : stale);
+    SCOPED_TRACE(seed);
+    expect_the_rules(testing::RandomStella{seed}, seen);
   }
-  EXPECT_GT(fresh, 100);
-  EXPECT_GT(stale, 100);
+  EXPECT_GT(seen.fresh, 100);
+  EXPECT_GT(seen.stale, 100);
+}
+
+TEST(Stella, OfNodesEqualsItsRulesPlayedEventByEvent) {
+  SeenVersions seen;
+  for (std::uint64_t seed = 1; seed <= 160; ++seed) {
+    SCOPED_TRACE(seed);
+    testing::RandomStella random{seed};
+    if (random.into_nodes()) expect_the_rules(random, seen);
+  }
+  EXPECT_GT(seen.fresh, 100);
+  EXPECT_GT(seen.stale, 100);
 }
 
 /// When the updates of the iterations are all in place.

@@ -120,6 +120,51 @@ TEST(SetExchange, MembersOfASiteChooseInTurn) {
   EXPECT_EQ(choosers.size(), 5U);
 }
 
+/// Four members in two nodes: 1 sends 0 its gradient, 3 sends 2 its own; 0 and 2 exchange sets and
+/// hand their weights on.
+TEST(SetExchange, OfNodesIsBetweenThoseThatLeadThem) {
+  const std::vector<SetSizes> sizes{{Bytes{100}, Bytes{100}}};
+  const SetExchangeSteps steps =
+      exchanges_of_nodes(SetExchange::ring, sites_of({2, 2}), {0, 0, 2, 2}, 5, sizes, Bytes{4000});
+  std::vector<std::tuple<int, int, NodeLeg, std::int64_t>> found;
+  for (const SetMessage& each : steps.messages) {
+    EXPECT_EQ(each.hop, 0);
+    found.emplace_back(each.from, each.to, each.leg, each.size.count());
+  }
+  const std::vector<std::tuple<int, int, NodeLeg, std::int64_t>> expected{
+      {0, 2, NodeLeg::none, 100},      {2, 0, NodeLeg::none, 100},
+      {1, 0, NodeLeg::gradient, 4000}, {0, 1, NodeLeg::weights, 4000},
+      {3, 2, NodeLeg::gradient, 4000}, {2, 3, NodeLeg::weights, 4000}};
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(count_leaders(steps.leaders, 4), 2);
+  EXPECT_TRUE(steps.leads(0) && !steps.leads(1) && steps.leads(2) && !steps.leads(3));
+}
+
+/// Whatever the exchange, it is that of the leaders alone, under their own names.
+TEST(SetExchange, OfNodesIsThatOfTheirLeaders) {
+  const auto sites = sites_of({4, 1, 2});
+  const std::vector<std::int32_t> leaders{0, 0, 2, 2, 4, 5, 6}, members{0, 2, 4, 5, 6};
+  const std::vector<SetSizes> sizes{{Bytes{10}, Bytes{20}}};
+  for (const SetExchange exchange : every<SetExchange>())
+    for (const int part : {0, 1, 3}) {
+      const SetExchangeSteps steps =
+          exchanges_of_nodes(exchange, sites, leaders, part, sizes, Bytes{1000});
+      const SetExchangeSteps alone = exchanges_of(exchange, sites_of({2, 1, 2}), part, sizes);
+      ASSERT_EQ(steps.messages.size(), alone.messages.size() + 4);
+      for (std::size_t i = 0; i < alone.messages.size(); ++i) {
+        EXPECT_EQ(steps.messages[i].from, members[to_size(alone.messages[i].from)]);
+        EXPECT_EQ(steps.messages[i].to, members[to_size(alone.messages[i].to)]);
+        EXPECT_EQ(steps.messages[i].brought_by, alone.messages[i].brought_by);
+      }
+      ASSERT_EQ(steps.choices.size(), alone.choices.size());
+      for (std::size_t i = 0; i < alone.choices.size(); ++i)
+        EXPECT_EQ(steps.choices[i].at, members[to_size(alone.choices[i].at)]);
+      std::set<std::tuple<int, int, int>> names;
+      for (const SetMessage& each : steps.messages)
+        EXPECT_TRUE(names.insert({each.from, each.to, each.hop}).second) << to_string(exchange);
+    }
+}
+
 TEST(SetExchange, OneMemberSendsNothing) {
   for (const SetExchange exchange : every<SetExchange>())
     EXPECT_TRUE(

@@ -27,6 +27,7 @@ TEST(ReadTrain, HasThePapersDefaults) {
   EXPECT_EQ(train.host_threads, 1);
   EXPECT_EQ(train.buffers, 2);
   EXPECT_EQ(train.local_steps, 1);
+  EXPECT_EQ(train.gather, GradientGather::none);
   EXPECT_EQ(train.message, std::nullopt);
   EXPECT_EQ(train.lambda, 0);
   EXPECT_EQ(train.compress, GradientCompression{});

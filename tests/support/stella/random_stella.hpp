@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -34,6 +35,18 @@ struct RandomStella {
     for (auto* cost : {&rules.copy_out, &rules.compress, &rules.merge, &rules.copy_in})
       if (random.between(0, 2) > 0) *cost = Duration{random.between(1, 6)};
     rules.optimize = Duration{random.between(0, 4)};
+  }
+
+  /// Puts replicas of a site into nodes that sum their gradients; false: no two share one.
+  [[nodiscard]] bool into_nodes() {
+    gpus = static_cast<int>(random.between(2, 3));
+    rules.gather = Duration{random.between(0, 5)};
+    rules.inside = Duration{4 * random.between(1, 3)};
+    rules.latency_inside = Duration{random.between(0, 3)};
+    std::vector<int> of_site(to_size(sites));
+    for (const StellaReplica& each : rules.replicas)
+      rules.nodes.push_back(100 * each.site + of_site[to_size(each.site)]++ / gpus);
+    return std::ranges::adjacent_find(rules.nodes) != rules.nodes.end();
   }
 
   [[nodiscard]] Scenario scenario() const {
@@ -77,12 +90,26 @@ struct RandomStella {
     cost(train.costs.merge, rules.merge);
     cost(train.costs.copy_in, rules.copy_in);
     train.costs.optimize = {rules.optimize};
+    if (rules.nodes.empty()) return made;
+    train.gather = GradientGather::node;
+    train.costs.gather = {rules.gather};
+    made.costs.weights = {Bytes{parts * rules.inside.count()}};  // a nanosecond a byte
+    for (Costs& each : made.replica_costs) each.weights = made.costs.weights;
+    for (int site = 0; site < sites; ++site) {
+      NodeInterfaces nodes;
+      nodes.datacenter = DatacenterId{site};
+      nodes.gpus = gpus;
+      nodes.device = 8_Gbps;
+      nodes.device_latency = rules.latency_inside;
+      made.nodes.push_back(nodes);
+    }
     return made;
   }
 
   Random random;
   int sites = static_cast<int>(random.between(1, 3));
   StellaRules rules;
+  int gpus = 1;  ///< of a node
 };
 
 }  // namespace longhaul::testing

@@ -31,6 +31,11 @@ struct StellaRules {
   Duration transfer{}, latency{};  ///< of a set between sites; inside them no time
   std::optional<Duration> copy_out, compress, merge, copy_in;
   Duration optimize{};
+  /// Of each replica, by a number: those of one node have one sum and one step, by the first of
+  /// them; a message at a time leaves a node or comes in. Empty: each replica is by itself.
+  std::vector<int> nodes{};
+  Duration gather{};                     ///< of a sum of several
+  Duration inside{1}, latency_inside{};  ///< of gradients and weights from one port to another
 };
 
 /// Plays the rules for some iterations.
@@ -76,6 +81,7 @@ private:
     std::tuple<int, int, int, int, int> number{};  ///< of its op, for ties
     int part = 0;
     std::optional<Duration> start{}, freed{}, end{};
+    std::vector<std::string> interfaces{};  ///< of nodes, which it holds like its resource
   };
 
   [[nodiscard]] int parts() const {
@@ -85,7 +91,26 @@ private:
     return names_.at({kind, n, r, p, hop});
   }
   [[nodiscard]] std::size_t update(int n, int r, int p) const {
-    return id(rules_.copy_in ? "in" : "optimize", n, r, p);
+    return id(rules_.copy_in || leader_of(r) != r ? "in" : "optimize", n, r, p);
+  }
+  [[nodiscard]] int leader_of(int r) const {
+    if (rules_.nodes.empty()) return r;
+    return static_cast<int>(std::ranges::find(rules_.nodes, rules_.nodes.at(std::size_t(r))) -
+                            rules_.nodes.begin());
+  }
+  /// Those that exchange.
+  [[nodiscard]] std::vector<int> leaders() const {
+    std::vector<int> all;
+    for (int r = 0; r < static_cast<int>(rules_.replicas.size()); ++r)
+      if (leader_of(r) == r) all.push_back(r);
+    return all;
+  }
+  /// Of a leader: the others of its node.
+  [[nodiscard]] std::vector<int> led_by(int leader) const {
+    std::vector<int> all;
+    for (int r = leader + 1; r < static_cast<int>(rules_.replicas.size()); ++r)
+      if (leader_of(r) == leader) all.push_back(r);
+    return all;
   }
   [[nodiscard]] int version(int n, int r, int p) const {
     const Duration start = *jobs_[id("F", n, r, p)].start;
@@ -106,11 +131,12 @@ private:
   void add_iteration(int n) {
     const int replicas = static_cast<int>(rules_.replicas.size());
     for (int r = 0; r < replicas; ++r) add_blocks(n, r);
-    for (int r = 0; r < replicas; ++r)
+    for (int r = replicas; r-- > 0;)  // a leader's comes after those that it adds
       for (int p = 0; p < parts(); ++p) add_own_set(n, r, p);
-    for (int hop = 0; hop + 1 < replicas; ++hop)
-      for (int r = 0; r < replicas; ++r)
-        for (int p = 0; p < parts(); ++p) add_message(n, r, p, hop);
+    const int sets = static_cast<int>(leaders().size());
+    for (int hop = 0; hop + 1 < sets; ++hop)
+      for (int at = 0; at < sets; ++at)
+        for (int p = 0; p < parts(); ++p) add_message(n, at, p, hop);
     for (int r = 0; r < replicas; ++r)
       for (int p = 0; p < parts(); ++p) add_update(n, r, p);
   }
@@ -130,33 +156,59 @@ private:
   }
 
   void add_own_set(int n, int r, int p) {
-    std::size_t before = id("B", n, r, p);
-    const auto task = [&](const std::string& kind, const std::string& resource, int lane,
+    std::vector<std::size_t> before{id("B", n, r, p)};
+    const auto task = [&](const std::string& kind, const std::string& resource, int lane, int which,
                           const std::optional<Duration>& takes) {
       if (!takes) return;
-      before = add(kind, n, r, p, 0,
-                   {{before},
-                    kind + std::to_string(r),
-                    resource + std::to_string(r),
-                    0,
-                    *takes,
-                    {},
-                    {r, lane, p, 0, 0}});
+      before = {add(kind, n, r, p, 0,
+                    {before,
+                     resource == "out" ? "out" + std::to_string(r) : "host" + std::to_string(r),
+                     resource + std::to_string(r),
+                     0,
+                     *takes,
+                     {},
+                     {r, lane, p, which, 0}})};
     };
-    task("out", "out", 1, rules_.copy_out);
-    task("compress", "workers", 2, rules_.compress);
-    own_set_[{n, r, p}] = before;
+    task("out", "out", 1, 0, rules_.copy_out);
+    if (leader_of(r) != r) {
+      add_inside("up", n, r, p, before.front());
+      return;
+    }
+    const std::vector<int> others = led_by(r);
+    for (const int other : others) before.push_back(id("up", n, other, p));
+    if (!others.empty()) task("gather", "workers", 2, 0, rules_.gather);
+    task("compress", "workers", 2, 1, rules_.compress);
+    own_set_[{n, r, p}] = before.front();
   }
 
-  /// Replica r's, of the ring to the next, otherwise to the one `hop` + 1 away.
-  void add_message(int n, int r, int p, int hop) {
-    const int replicas = static_cast<int>(rules_.replicas.size());
-    const int to = (r + (rules_.ring ? 1 : hop + 1)) % replicas;
+  /// A gradient or weights of replica r, from its port or to it.
+  void add_inside(const std::string& way, int n, int r, int p, std::size_t after) {
+    const int from = way == "up" ? r : leader_of(r), to = way == "up" ? leader_of(r) : r;
+    Job job;
+    job.after = {after};
+    job.lane = way + std::to_string(r);
+    job.resource = "out of port " + std::to_string(from);
+    job.interfaces = {"into port " + std::to_string(to)};
+    job.takes = rules_.inside;
+    job.arrives = rules_.latency_inside;
+    job.number = {from, 10, 0, to, p};
+    add(way, n, r, p, 0, job);
+  }
+
+  /// That of leader number `at`, of the ring to the next, otherwise to the one `hop` + 1 away.
+  void add_message(int n, int at, int p, int hop) {
+    const std::vector<int> members = leaders();
+    const auto member = [&](int number) {
+      return members[static_cast<std::size_t>(number) % members.size()];
+    };
+    const int r = member(at);
+    const int to = member(at + (rules_.ring ? 1 : hop + 1));
     const int from_site = rules_.replicas[static_cast<std::size_t>(r)].site;
     const int to_site = rules_.replicas[static_cast<std::size_t>(to)].site;
     Job job;
-    job.after = {rules_.ring && hop > 0 ? id("send", n, (r + replicas - 1) % replicas, p, hop - 1)
-                                        : own_set_.at({n, r, p})};
+    job.after = {rules_.ring && hop > 0
+                     ? id("send", n, member(at + static_cast<int>(members.size()) - 1), p, hop - 1)
+                     : own_set_.at({n, r, p})};
     job.lane = "send" + std::to_string(r) + ">" + std::to_string(to) + "/" +
                std::to_string(rules_.ring ? hop : 0);
     if (from_site == to_site) {
@@ -167,18 +219,23 @@ private:
                          : "pair" + std::to_string(r) + ">" + std::to_string(to);
       job.takes = rules_.transfer;
       job.arrives = rules_.latency;
+      if (!rules_.nodes.empty())
+        job.interfaces = {"egress" + std::to_string(rules_.nodes[static_cast<std::size_t>(r)]),
+                          "ingress" + std::to_string(rules_.nodes[static_cast<std::size_t>(to)])};
     }
     job.number = {r, 10, rules_.ring ? hop : 0, to, p};
     add("send", n, r, p, hop, job);
   }
 
   void add_update(int n, int r, int p) {
-    const int replicas = static_cast<int>(rules_.replicas.size());
-    std::vector<std::size_t> before{own_set_.at({n, r, p})};
-    for (int from = 0; from < replicas; ++from)
-      for (int hop = 0; hop + 1 < replicas; ++hop)
-        if ((from + (rules_.ring ? 1 : hop + 1)) % replicas == r)
-          before.push_back(id("send", n, from, p, hop));
+    const std::vector<int> members = leaders();
+    const int sets = static_cast<int>(members.size());
+    std::vector<std::size_t> before;
+    if (leader_of(r) == r) before.push_back(own_set_.at({n, r, p}));
+    for (int from = 0; from < sets; ++from)
+      for (int hop = 0; hop + 1 < sets; ++hop)
+        if (members[static_cast<std::size_t>((from + (rules_.ring ? 1 : hop + 1)) % sets)] == r)
+          before.push_back(id("send", n, members[static_cast<std::size_t>(from)], p, hop));
     const auto task = [&](const std::string& kind, const std::string& lane,
                           const std::string& resource, int which, Duration takes) {
       before = {add(kind, n, r, p, 0,
@@ -190,6 +247,11 @@ private:
                      {},
                      {r, which == 6 ? 5 : 4, p, which, 0}})};
     };
+    if (leader_of(r) != r) {
+      add_inside("down", n, r, p, id("optimize", n, leader_of(r), p));
+      before = {id("down", n, r, p)};
+      return task("in", "in", "in", 6, rules_.copy_in.value_or(Duration{}));
+    }
     if (rules_.merge) task("merge", "update", "workers", 4, *rules_.merge);
     task("optimize", "update", "workers", 5, rules_.optimize);
     if (rules_.copy_in) task("in", "in", "in", 6, *rules_.copy_in);
@@ -212,7 +274,10 @@ private:
   [[nodiscard]] Now what_holds() const {
     Now now;
     for (const Job& job : jobs_) {
-      if (job.start && !job.resource.empty() && *job.freed > now_) ++now.holders[job.resource];
+      if (job.start && !job.resource.empty() && *job.freed > now_) {
+        ++now.holders[job.resource];
+        for (const std::string& each : job.interfaces) ++now.holders[each];
+      }
       if (job.start) continue;
       const auto [at, is_new] = now.iteration.try_emplace(job.lane, job.iteration);
       if (!is_new) at->second = std::min(at->second, job.iteration);
@@ -222,7 +287,9 @@ private:
   [[nodiscard]] bool can_start(const Job& job, Now& now) const {
     if (now.iteration[job.lane] < job.iteration) return false;
     const int most = job.resource.starts_with("workers") ? rules_.host_threads : 1;
-    return job.resource.empty() || now.holders[job.resource] < most;
+    const bool can_pass = std::ranges::all_of(
+        job.interfaces, [&](const std::string& each) { return now.holders[each] == 0; });
+    return job.resource.empty() || (now.holders[job.resource] < most && can_pass);
   }
 
   /// Starts the first of all jobs that can at this instant.

@@ -165,6 +165,44 @@ TEST(PartOps, SitesChooseFromTheirOwnInOrder) {
   EXPECT_EQ(choosers, (std::map<int, int>{{0, 2}, {1, 2}, {2, 2}}));
 }
 
+/// Replicas 0 and 1, 2, and 3 and 4 are nodes: each node's set is summed once, by those that lead.
+TEST(PartOps, SumTheSetOfEachNodeOnce) {
+  for (const SetExchange exchange : every<SetExchange>()) {
+    Scenario scenario = sites_of(3, 2, exchange);
+    scenario.train.gather = GradientGather::node;
+    for (const DatacenterId site : {DatacenterId{0}, DatacenterId{1}}) {
+      scenario.nodes.push_back({.datacenter = site, .gpus = 2, .egress = {}, .ingress = {}});
+    }
+    const Schedule schedule = planner::make_schedule("stella", scenario).schedule;
+    const Plan plan = plan::lower(schedule, scenario);
+    for (int self = 0; self < 5; ++self) {
+      SCOPED_TRACE(fmt::format("{}, rank {}", to_string(exchange), self));
+      const PartOps ops{plan, schedule, scenario, Rank{self}};
+      EXPECT_EQ(ops.sets(), 3);
+      const bool leads = self == 0 || self == 2 || self == 3;
+      for (const PlannedPart& part : ops.parts()) {
+        EXPECT_EQ(part.leads, leads);
+        EXPECT_EQ(part.is_gathered(), self != 2);
+        EXPECT_EQ(part.gradients.size(), self == 0 || self == 3 ? 1U : 0U);
+        EXPECT_EQ(part.has_compress, leads);
+        EXPECT_TRUE(leads || part.has_copy_in);
+        if (!leads) {
+          EXPECT_EQ(part.sends, 1) << "its gradient";
+          continue;
+        }
+        std::vector<int> order;
+        const bool through_sites = !part.steps.choices.empty();
+        for (const int message : part.rounds[0].sum_of) {
+          const Origin from =
+              message < 0 ? Origin{self, through_sites} : origin_of(part.steps, message);
+          order.push_back(through_sites ? (from.member < 3 ? 0 : 1) : from.member);
+        }
+        EXPECT_EQ(order, through_sites ? (std::vector{0, 1}) : (std::vector{0, 2, 3}));
+      }
+    }
+  }
+}
+
 /// Four microbatches and two fragments of three parts, mixed in a microbatch later.
 TEST(PartOps, ExchangeFragmentsInTheMiddleOfAnIteration) {
   Scenario scenario = sites_of(1, 1, SetExchange::direct);
