@@ -34,7 +34,8 @@ Scenario drawn_operators(std::uint64_t seed) {
   const auto number = [&](std::int64_t low, std::int64_t high) {
     return random.between(low, high);
   };
-  const auto stages = number(1, 2), replicas = number(0, 2) == 0 ? 4 : 2, sites = number(1, 2);
+  const std::int64_t stages = number(1, 2), replicas = number(0, 2) == 0 ? 4 : 2,
+                     sites = number(1, 2);
   const bool is_sharded = sites == 1 && number(0, 2) > 0;
   std::string text = fmt::format(
       "[scenario]\nname = \"drawn-{}\"\n[parallel]\nstages = {}\nmicrobatches = {}\n"
@@ -110,7 +111,6 @@ TEST(NeverWorse, ThanAPlannerOfOverlapsByItself) {
     searched += alone->certificate ? 1 : 0;
     better += advice.best().makespan < alone->makespan ? 1 : 0;
   }
-  std::printf("%d %d %d\n", gains, searched, better);
   EXPECT_GT(gains, 20) << "it hides more than any schedule without an overlap";
   EXPECT_GT(searched, 20) << "by its own search";
   EXPECT_GT(better, 10) << "other ideas are of use";
