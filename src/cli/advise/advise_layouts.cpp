@@ -165,14 +165,14 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   planner::LayoutAdvice found = planner::advise_layouts(problem, space, layouts).or_throw();
   add_intervals_to(problem, found.layouts);
   Advised advised;
-  advised.advice = prompts ? filled_advice(
-                                 found.advice,
-                                 [&](const planner::AdvisedPlan& plan) {
-                                   return place_in(found.layouts[to_size(plan.scenario)],
-                                                   layouts.dollars_per_gpu_hour);
-                                 },
-                                 *prompts, kFilledWithoutIdeas, layouts.searches.stopped)
-                           : std::move(found.advice);
+  advised.advice =
+      prompts ? filled_advice(found.advice,
+                              [&](const planner::AdvisedPlan& plan) {
+                                return place_in(found.layouts[to_size(plan.scenario)],
+                                                layouts.dollars_per_gpu_hour);
+                              },
+                              {*prompts, kFilledWithoutIdeas, {}, layouts.searches.stopped})
+              : std::move(found.advice);
   for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
     const AdvisedLayout& layout =
         found.layouts[static_cast<std::size_t>(advised.advice.plans[i].scenario)];

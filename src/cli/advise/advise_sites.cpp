@@ -99,6 +99,8 @@ Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
   if (goal == AdviceGoal::value) prompts = prompts_of(options, open);
   sites.goal = goal == AdviceGoal::value ? AdviceGoal::cost : goal;
   sites.dollars_per_gpu_hour = kAssumedGpuHour;
+  std::optional<planner::SearchOptions> by_worth;
+  if (prompts) by_worth = search_by_worth(how);
   sites.searches = std::move(how);
   sites.searches.keeps_all = prompts.has_value();
   sites.searches.methods = methods_of(options, open);
@@ -112,14 +114,17 @@ Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
   };
   const planner::SiteAdvice found = planner::advise_sites(inventory, sites).or_throw();
   Advised advised;
-  advised.advice =
-      prompts ? filled_advice(
-                    found.advice,
-                    [&](const planner::AdvisedPlan& plan) {
-                      return filled_place(inventory, found.places[at(plan.scenario)]);
-                    },
-                    *prompts, std::numeric_limits<std::size_t>::max(), sites.searches.stopped)
-              : found.advice;
+  advised.advice = prompts ? filled_advice(found.advice,
+                                           [&](const planner::AdvisedPlan& plan) {
+                                             const planner::AdvisedPlace& at_place =
+                                                 found.places[at(plan.scenario)];
+                                             FilledPlace where = filled_place(inventory, at_place);
+                                             where.longest = sites.longest_on(at_place.layout);
+                                             return where;
+                                           },
+                                           {*prompts, std::numeric_limits<std::size_t>::max(),
+                                            by_worth, sites.searches.stopped})
+                           : found.advice;
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     const planner::AdvisedPlace& place = found.places[at(plan.scenario)];
     PlanFacts facts = facts_on(place.layout, place.scenario);

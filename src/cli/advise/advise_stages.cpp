@@ -103,13 +103,17 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
   how.methods = methods_of(options, scenario);
   std::optional<PrefillInput> prompts;
   if (goal == planner::AdviceGoal::value) prompts = prompts_of(options, scenario);
+  std::optional<planner::SearchOptions> by_worth;
+  if (prompts) by_worth = search_by_worth(how);
+  FilledPlace where = place_of_stages(scenario);
+  where.longest = how.longest;
   Advised advised;
   advised.advice = planner::advise(scenario, how).or_throw();
   advised.goal = goal;
   if (prompts)
-    advised.advice = filled_advice(
-        advised.advice, [&](const auto&) { return place_of_stages(scenario); }, *prompts,
-        std::numeric_limits<std::size_t>::max(), how.stopped);
+    advised.advice =
+        filled_advice(advised.advice, [&](const auto&) { return where; },
+                      {*prompts, std::numeric_limits<std::size_t>::max(), by_worth, how.stopped});
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
     advised.facts.push_back(with_method(facts, plan, how.methods));

@@ -71,17 +71,27 @@ struct Advised {
 struct FilledPlace {
   const Scenario& scenario;
   double copies = 1;
-  double dollars_per_hour = 0;  ///< of all copies
-  double egress_dollars = 0;    ///< of an iteration
-  double parts = 1;             ///< what is compared is one of so many
+  double dollars_per_hour = 0;        ///< of all copies
+  double egress_dollars = 0;          ///< of an iteration
+  double parts = 1;                   ///< what is compared is one of so many
+  std::optional<Duration> longest{};  ///< plans that take longer are none
+};
+/// How bubbles of plans are filled.
+struct Filling {
+  const PrefillInput& input;
+  std::size_t most = 0;  ///< plans without any idea that are filled, the best
+  /// Of `prefill --schedule best --objective value`, where the best plan is, with prompts and
+  /// without: what it finds, and what it chose from. `time`: of all; nothing: there is no search.
+  std::optional<planner::SearchOptions> by_worth{};
+  std::function<bool()> stopped{};  ///< asked between plans; empty: never
 };
 /// --objective value: plans by what an iteration costs less what prompts earn in it, each with
-/// bubbles that are filled (--requests, --backlog, --prefill-price) and without. `most`: plans
-/// without any idea that are filled, the best. `stopped` is asked between plans; empty: never.
+/// bubbles that are filled (--requests, --backlog, --prefill-price) and without.
 [[nodiscard]] planner::Advice filled_advice(
     const planner::Advice& advice,
-    const std::function<FilledPlace(const planner::AdvisedPlan&)>& place, const PrefillInput& input,
-    std::size_t most, const std::function<bool()>& stopped);
+    const std::function<FilledPlace(const planner::AdvisedPlan&)>& place, const Filling& filling);
+/// The search by worth within a budget, of which `how` keeps the other half.
+[[nodiscard]] planner::SearchOptions search_by_worth(planner::AdviceOptions& how);
 /// Of GPUs without a price each costs kAssumedGpuHour.
 [[nodiscard]] FilledPlace place_of_stages(const Scenario& scenario);
 /// [prefill] and [run] of a scenario as TOML, with the files that it holds; what plans of layouts

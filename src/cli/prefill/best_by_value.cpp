@@ -15,7 +15,22 @@ planner::Worth worth_of(const FilledSchedule& filled, double per_second) {
           .wait = Duration{std::llround(outcome.parts.wait)},
           .period = filled.bubbles.iteration.period,
           .tokens = outcome.tokens_served,
-          .ttft_p99 = outcome.ttft ? std::optional{outcome.ttft->p99} : std::nullopt};
+          .ttft_p99 = outcome.ttft ? std::optional{outcome.ttft->p99} : std::nullopt,
+          .iterations = outcome.iterations};
+}
+
+Result<planner::WorthResult> try_best_by_value(const planner::SearchOptions& search,
+                                               const Scenario& scenario,
+                                               const PrefillInput& input) {
+  const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
+  const auto judge = [&](const Schedule& schedule,
+                         Duration fastest) -> std::optional<planner::Worth> {
+    Result<SimulatedBubbles> bubbles = try_bubbles_of(schedule, scenario, search.arrangement);
+    if (!bubbles) return std::nullopt;
+    const FilledSchedule filled = place_prompts(*std::move(bubbles), scenario, input);
+    return worth_of(filled, value_per_second(filled, gpu_hour, fastest, *input.price));
+  };
+  return planner::try_find_worthiest(scenario, search, judge);
 }
 
 planner::WorthResult find_best_by_value(const Options& options, const Scenario& scenario,
@@ -26,16 +41,7 @@ planner::WorthResult find_best_by_value(const Options& options, const Scenario& 
         "--robust: it knows no prompts (best is picked by its tail). Leave it or --objective out.");
   planner::require_plan_memory(scenario, planner::free_memory());
   const Progress progress{"looking for the schedule that is worth most", 1};
-  const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
-  const auto judge = [&](const Schedule& schedule,
-                         Duration fastest) -> std::optional<planner::Worth> {
-    Result<SimulatedBubbles> bubbles =
-        try_bubbles_of(schedule, scenario, planner.search.arrangement);
-    if (!bubbles) return std::nullopt;
-    const FilledSchedule filled = place_prompts(*std::move(bubbles), scenario, input);
-    return worth_of(filled, value_per_second(filled, gpu_hour, fastest, *input.price));
-  };
-  return planner::try_find_worthiest(scenario, planner.search, judge).or_throw();
+  return try_best_by_value(planner.search, scenario, input).or_throw();
 }
 
 }  // namespace longhaul::cli

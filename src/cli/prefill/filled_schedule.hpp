@@ -87,8 +87,12 @@ struct ScheduleValue {
 
 /// As a search by value sees it.
 [[nodiscard]] planner::Worth worth_of(const FilledSchedule& filled, double per_second);
-/// `--schedule best --objective value`: what a search by value finds. Throws Error where nothing
-/// fits the budget.
+/// What a search by value finds; refused where nothing fits the budget.
+[[nodiscard]] Result<planner::WorthResult> try_best_by_value(const planner::SearchOptions& search,
+                                                             const Scenario& scenario,
+                                                             const PrefillInput& input);
+/// The same of `--schedule best --objective value`, with its progress. Throws Error where nothing
+/// fits.
 [[nodiscard]] planner::WorthResult find_best_by_value(const Options& options,
                                                       const Scenario& scenario,
                                                       const PrefillInput& input);

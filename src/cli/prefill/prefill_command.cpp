@@ -226,6 +226,7 @@ ordered_json value_json(const std::vector<planner::WorthCandidate>& candidates) 
     json.push_back(
         {{"schedule", schedule.name},
          {"period_ns", worth.period.count()},
+         {"iterations", worth.iterations},
          {"tokens_served", worth.tokens},
          {"ttft_p99_ns", worth.ttft_p99 ? ordered_json(worth.ttft_p99->count()) : ordered_json{}},
          {"wait_mean_ns", worth.wait.count()},

@@ -24,9 +24,9 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
   tell(2);
   adviser.try_turns(options.time);
   tell(3);
-  adviser.try_overlaps(options.time);
+  adviser.try_overlaps(options.time, {}, StaticStarts::every);
   tell(4);
-  adviser.try_methods(options.time, Searched::yes);
+  adviser.try_methods(options.time, Searched::yes, StaticStarts::every);
   tell(5);
   if (pool.best() == nullptr)
     return refused("no plan is within the deadline ({} evaluated). Give more time.",

@@ -112,7 +112,8 @@ struct AdviceOptions {
 
 /// The joint search over the ideas for a placed scenario, decoupled. Never slower than what
 /// `simulate` says of any static, dynamic or shared schedule that it tried, of `best`,
-/// `atlas+best`, or of the fastest of these under any overlap. Refused as try_find_best() is, and
+/// `atlas+best`, or of any static one or the fastest of the others under any overlap; nor slower to
+/// its loss than any static one by any method. Refused as try_find_best() is, and
 /// where no plan is short enough.
 [[nodiscard]] Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options = {});
 

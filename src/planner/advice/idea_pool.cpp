@@ -29,6 +29,15 @@ const char* why_no_gain(Idea idea) {
 
 }  // namespace
 
+IdeaSet ideas_of(const schedule::Generator* from, const Schedule& made) {
+  IdeaSet ideas;
+  if (made.cell > 1) ideas |= only(Idea::turns);
+  const bool turns_are_its_own = from != nullptr && from->shares_wan;
+  const bool knows_links = from == nullptr || !schedule::is_static(from->knowledge);
+  if (turns_are_its_own ? made.cell == 1 : knows_links) ideas |= only(Idea::order);
+  return ideas;
+}
+
 void IdeaPool::add(AdvisedPlan plan) { plans_.push_back(std::move(plan)); }
 
 const AdvisedPlan* IdeaPool::best_within(const IdeaSet& ideas) const {

@@ -4,12 +4,16 @@
 #include <span>
 
 #include "planner/advice/advice.hpp"
+#include "schedule/generators/registry.hpp"
 
 namespace longhaul::planner {
 
 /// Why there is no method where none is allowed.
 inline constexpr const char* kWhyExact =
     "gradients are summed exactly in each iteration (--allow stale or lossy)";
+
+/// That a schedule uses which the generator made (nullptr: a search). A cell of one takes no turns.
+[[nodiscard]] IdeaSet ideas_of(const schedule::Generator* from, const Schedule& made);
 
 /// Plans of one or several scenarios by the ideas that they use, and what follows from them.
 class IdeaPool {

@@ -1,7 +1,6 @@
 #include "planner/advice/scenario_adviser.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -25,20 +24,10 @@ constexpr std::size_t kEvaluationsOfOverlap = 200;
 /// Of the plans of a set, those that are tried with each method.
 constexpr std::size_t kStartsOfMethods = 3;
 constexpr double kShareOfMethods = 0.2;
+constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 constexpr double kShareOfOrders = 0.35, kShareOfTurns = 0.35;
-/// Of the time, that of one search of overlaps.
-constexpr double kShareOfOverlap = (1 - kShareOfOrders - kShareOfTurns) / 8;
-
-/// That a schedule made by that request uses. A cell of one takes no turns.
-IdeaSet ideas_of(const ScheduleRequest& request, const Schedule& made) {
-  IdeaSet ideas;
-  if (made.cell > 1) ideas |= only(Idea::turns);
-  const bool turns_are_its_own = request.generator != nullptr && request.generator->shares_wan;
-  const bool knows_links =
-      request.generator == nullptr || !schedule::is_static(request.generator->knowledge);
-  if (turns_are_its_own ? made.cell == 1 : knows_links) ideas |= only(Idea::order);
-  return ideas;
-}
+/// Of the time, that of all searches of overlaps.
+constexpr double kShareOfOverlaps = 1 - kShareOfOrders - kShareOfTurns;
 
 Score times(Score score, double updates) {
   constexpr double kMost = 0x1p62;
@@ -91,7 +80,7 @@ SearchOptions ScenarioAdviser::options_of_search(Duration time, double share) co
 void ScenarioAdviser::try_schedule(const std::string& name) {
   const ScheduleRequest request = parse_schedule(name);
   if (const Result<ScheduleResult> made = try_make(request, scenario_))
-    add_schedule(made->schedule, ideas_of(request, made->schedule));
+    add_schedule(made->schedule, ideas_of(request.generator, made->schedule));
 }
 
 void ScenarioAdviser::try_candidates(Duration time) {
@@ -99,14 +88,13 @@ void ScenarioAdviser::try_candidates(Duration time) {
   const auto enough = [&] { return must_stop() || options_.is_over(begin, time); };
   Candidates candidates = find_candidates(scenario_, Arrangement::decoupled, {}, enough);
   for (Candidate& each : candidates.fitting) {
-    const schedule::Generator* const from = schedule::find_generator(each.schedule.name);
-    const bool knows_links = from == nullptr || !schedule::is_static(from->knowledge);
     pool_.note_evaluated();
     if (schedule::first_violation(each.schedule, scenario_)) continue;
+    const IdeaSet ideas = ideas_of(schedule::find_generator(each.schedule.name), each.schedule);
     add({.schedule = std::move(each.schedule),
          .overlap = "",
          .makespan = each.makespan,
-         .ideas = knows_links ? only(Idea::order) : IdeaSet{}});
+         .ideas = ideas});
   }
 }
 
@@ -142,7 +130,7 @@ void ScenarioAdviser::try_turns(Duration time) {
   if (found) add_schedule(found->schedule, only(Idea::order) | only(Idea::turns), found->bound);
 }
 
-void ScenarioAdviser::try_overlaps(Duration time, const IdeaSet& with) {
+void ScenarioAdviser::try_overlaps(Duration time, const IdeaSet& with, StaticStarts starts) {
   if (!scenario_.operators.all) {
     pool_.refuse(
         Idea::overlap,
@@ -156,17 +144,31 @@ void ScenarioAdviser::try_overlaps(Duration time, const IdeaSet& with) {
                         "nothing is collective but what blocks and the optimizer's step have in");
   pool_.exclude(Idea::overlap, Idea::method,
                 "exchanges of a method take the place of the sums that it hides");
-  const std::array<IdeaSet, 4> sets{IdeaSet{}, only(Idea::order), only(Idea::turns),
-                                    only(Idea::order) | only(Idea::turns)};
-  for (const IdeaSet& of : sets) {
-    const auto fastest = is_within(with, of) ? fastest_with_equal_replicas(of) : std::nullopt;
-    if (!fastest) continue;
+  const std::vector<Start> all = starts_of_overlaps(with, starts);
+  const double searches = static_cast<double>(2 * std::max<std::size_t>(4, all.size()));
+  for (const Start& start : all)
     for (const auto& overlaps : {collective::overlaps(), collective::searched_overlaps()})
       for (const collective::Overlap& overlap : overlaps) {
         if (must_stop()) return;
-        add_overlapped(overlap, *fastest, of, scaled(time, kShareOfOverlap));
+        add_overlapped(overlap, start.schedule, start.ideas,
+                       scaled(time, kShareOfOverlaps / searches));
       }
+}
+
+std::vector<ScenarioAdviser::Start> ScenarioAdviser::starts_of_overlaps(const IdeaSet& with,
+                                                                        StaticStarts starts) const {
+  std::vector<Start> all;
+  for (const IdeaSet& of :
+       {IdeaSet{}, only(Idea::order), only(Idea::turns), only(Idea::order) | only(Idea::turns)}) {
+    if (!is_within(with, of)) continue;
+    if (of.none() && starts == StaticStarts::every) {
+      for (Schedule& each : pool_.fastest_of(place_.scenario, place_.base, kAll))
+        all.push_back({of, std::move(each)});
+    } else if (std::optional<Schedule> fastest = fastest_with_equal_replicas(of)) {
+      all.push_back({of, *std::move(fastest)});
+    }
   }
+  return all;
 }
 
 std::optional<Schedule> ScenarioAdviser::fastest_with_equal_replicas(const IdeaSet& of) const {
@@ -178,8 +180,7 @@ std::optional<Schedule> ScenarioAdviser::fastest_with_equal_replicas(const IdeaS
       });
     });
   };
-  const std::vector<Schedule> all =
-      pool_.fastest_of(place_.scenario, of | place_.base, std::numeric_limits<std::size_t>::max());
+  const std::vector<Schedule> all = pool_.fastest_of(place_.scenario, of | place_.base, kAll);
   // With rows that differ none can be: the first of them says why.
   const auto found = has(of, Idea::turns) ? std::ranges::find_if(all, are_equal) : all.begin();
   if (found != all.end()) return *found;
@@ -220,7 +221,7 @@ std::optional<std::string> ScenarioAdviser::why_no_methods() const {
                                     : "no method that is allowed reaches the loss on the curves";
 }
 
-void ScenarioAdviser::try_methods(Duration time, Searched also) {
+void ScenarioAdviser::try_methods(Duration time, Searched also, StaticStarts starts) {
   if (!options_.methods) return;
   if (const auto why = why_no_methods()) pool_.refuse(Idea::method, *why);
   pool_.exclude(Idea::turns, Idea::method,
@@ -230,7 +231,8 @@ void ScenarioAdviser::try_methods(Duration time, Searched also) {
   const TimePoint begin = now();
   for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
     for (const Schedule& each :
-         pool_.fastest_of(place_.scenario, of | place_.base, kStartsOfMethods)) {
+         pool_.fastest_of(place_.scenario, of | place_.base,
+                          of.none() && starts == StaticStarts::every ? kAll : kStartsOfMethods)) {
       if (pool_.has_method(place_.scenario) &&
           (must_stop() || options_.is_over(begin, scaled(time, kShareOfMethods / 2))))
         return;

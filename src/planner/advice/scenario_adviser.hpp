@@ -6,6 +6,9 @@
 namespace longhaul::planner {
 
 enum class Searched { no, yes };
+/// Which static schedules overlaps and methods are tried on: the fastest, or every one (with them
+/// another one may be the fastest). Of other sets of ideas it is always the fastest.
+enum class StaticStarts { fastest, every };
 
 /// The ideas that one scenario with its layout and places leaves open: order, turns, overlap and
 /// method.
@@ -31,12 +34,19 @@ public:
   [[nodiscard]] std::optional<Refusal> search_orders(Duration time);
   /// Turns of those, and the search of `atlas+best`.
   void try_turns(Duration time);
-  /// Each overlap of the fastest of each set of ideas so far, of those that have all of `with`.
-  void try_overlaps(Duration time, const IdeaSet& with = {});
+  /// Each overlap of those that have all of `with`.
+  void try_overlaps(Duration time, const IdeaSet& with = {},
+                    StaticStarts starts = StaticStarts::fastest);
   /// Each method of the fastest orders so far, and of one that is searched for them.
-  void try_methods(Duration time, Searched also);
+  void try_methods(Duration time, Searched also, StaticStarts starts = StaticStarts::fastest);
 
 private:
+  struct Start {
+    IdeaSet ideas;
+    Schedule schedule;
+  };
+  [[nodiscard]] std::vector<Start> starts_of_overlaps(const IdeaSet& with,
+                                                      StaticStarts starts) const;
   /// A schedule as it is, where it fits.
   void add_schedule(Schedule schedule, const IdeaSet& ideas, const Bound& bound = {});
   void add(AdvisedPlan plan);

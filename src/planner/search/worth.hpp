@@ -22,6 +22,7 @@ struct Worth {
   Duration period{};                   ///< of an iteration
   std::int64_t tokens = 0;             ///< of prompts that were answered; for reports
   std::optional<Duration> ttft_p99{};  ///< likewise; nullopt: none was answered
+  std::int64_t iterations = 0;         ///< in which they were answered; for reports
 
   /// Worth more; of equal worth with less of a wait.
   [[nodiscard]] bool is_better_than(const Worth& other) const {

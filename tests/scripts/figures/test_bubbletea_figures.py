@@ -11,7 +11,7 @@ import fakes
 from longhaul.commands import figure
 from longhaul.errors import guarded
 from longhaul.figures.bubbletea import (failure, fig13, fig13_measured, fig14, gpus, placement,
-                                        untouched, value, wait)
+                                        untouched, value, value_picture, wait)
 from longhaul.papers import claims, prefill_times
 
 
@@ -177,12 +177,34 @@ class Placement(unittest.TestCase):
 class Value(unittest.TestCase):
     def test_worked_out_by_hand(self):
         # 4 GPUs at 3.6 $ an hour: 0.004 $ for the 1 s of the fastest; 2 $ for 2 million tokens.
-        answer = {"stages": 2, "replicas": 2, "value": {"gpu_hour": 3.6, "prefill_price": 1},
-                  "schedules": [
+        # What was found comes first; it is no candidate.
+        answer = {"stages": 2, "replicas": 2, "value": {"gpu_hour": 3.6, "prefill_price": 1,
+                  "candidates": [
+                      {"period_ns": 0.5e9, "iterations": 10, "tokens_served": 0},
                       {"period_ns": 1e9, "iterations": 10, "tokens_served": 0},
-                      {"period_ns": 2e9, "iterations": 10, "tokens_served": 2_000_000}]}
-        for ours, worked_out in zip(value.values(answer), (0.004, 0.002 + 0.1)):
+                      {"period_ns": 2e9, "iterations": 10, "tokens_served": 2_000_000}]}}
+        for ours, worked_out in zip(value.values(answer), (0.008, 0.004, 0.002 + 0.1)):
             self.assertAlmostEqual(ours, worked_out)
+
+    def test_no_other_is_better_in_all_of_three(self):
+        def pareto(*points):
+            return [row["pareto"] for row in value.with_pareto(
+                [dict(zip(("period_s", "tokens_per_s", "ttft_p99_s"), each)) for each in points])]
+
+        self.assertEqual(pareto((1, 10, 5), (2, 20, 5), (3, 20, 4)), [1, 1, 1])
+        self.assertEqual(pareto((1, 10, 5), (2, 10, 5), (1, 9, 6)), [1, 0, 0])
+        self.assertEqual(pareto((1, 10, 5), (1, 10, 5)), [1, 1], "equal ones both stay")
+        self.assertEqual(pareto((1, 10, None), (2, 10, 5)), [1, 1], "it answers none")
+
+    def test_a_letter_for_each_candidate_of_the_set(self):
+        table = pd.DataFrame([
+            {"schedule": name, "period_s": period, "found": found, "pareto": pareto}
+            for name, period, found, pareto in (("gpipe", 2, 0, 1), ("1f1b", 1, 0, 1),
+                                                ("zbv", 3, 0, 0), ("best", 1, 1, 1))])
+        self.assertEqual(value_picture.letters_of(table), {"1f1b": "a", "gpipe": "b"})
+        self.assertEqual(value_picture.cents_text(0), "0")
+        self.assertEqual(value_picture.cents_text(0.041), "4.1")
+        self.assertEqual(value_picture.cents_text(1e-5), "< 0.1")
 
 
 class PrefillTimes(unittest.TestCase):
