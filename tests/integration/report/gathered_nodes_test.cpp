@@ -6,21 +6,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/lowering/lower.hpp"
 #include "report/stream_report.hpp"
 #include "scenario/reader/load.hpp"
-#include "schedule/generators/generate.hpp"
 #include "sim/simulate.hpp"
+#include "support/stella/stella_plan.hpp"
 
 namespace longhaul {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Plan plan_of(const Scenario& scenario, const char* schedule = "stella") {
-  return plan::lower(schedule::generate(schedule, scenario), scenario);
-}
+using testing::plan_of;
 
 /// Four replicas of one part, in two sites of a node each: ports of 300 MB in 20 ms.
 Scenario in_two_nodes(const std::vector<std::string>& set = {}) {

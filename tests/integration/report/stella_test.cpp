@@ -5,7 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plan/lowering/lower.hpp"
 #include "plan/lowering/part_lowering.hpp"
 #include "report/stream_report.hpp"
 #include "scenario/reader/load.hpp"
@@ -13,6 +12,7 @@
 #include "schedule/validity/validity.hpp"
 #include "sim/simulate.hpp"
 #include "support/stella/random_stella.hpp"
+#include "support/stella/stella_plan.hpp"
 
 namespace longhaul {
 namespace {
@@ -20,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::plan_of;
 
 /// Two replicas apart of three parts with F 10 ms and B 20 ms each, 25 MB a part at 10 Gbps (20 ms)
 /// and 5 ms of latency.
@@ -32,10 +33,6 @@ Scenario exchanging(const std::vector<std::string>& set = {}) {
       "[[datacenter]]\nname = \"west\"\nreplicas = [1]\n"
       "[[link]]\nbetween = \"all\"\nlatency = \"5ms\"\nbandwidth = \"10Gbps\"\n";
   return scenario::parse_scenario(text, "s.toml", set);
-}
-
-Plan plan_of(const Scenario& scenario, const char* schedule = "stella") {
-  return plan::lower(schedule::generate(schedule, scenario), scenario);
 }
 
 report::StreamReport stream(const Scenario& scenario, int iterations,

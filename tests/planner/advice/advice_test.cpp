@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "collective/overlap/overlaps.hpp"
+#include "planner/advice/advice_by_moves.hpp"
 #include "planner/advice/idea_pool.hpp"
 #include "planner/cell_scenarios.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
@@ -17,13 +18,6 @@
 
 namespace longhaul::planner {
 namespace {
-
-AdviceOptions by_moves(std::int64_t moves) {
-  AdviceOptions options;
-  options.moves = moves;
-  options.threads = 1;
-  return options;
-}
 
 Scenario shipped(const char* name, const std::vector<std::string>& set = {}) {
   return scenario::load_scenario(

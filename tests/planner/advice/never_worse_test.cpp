@@ -13,6 +13,7 @@
 
 #include "base/random.hpp"
 #include "planner/advice/advice.hpp"
+#include "planner/advice/advice_by_moves.hpp"
 #include "planner/advice/methods.hpp"
 #include "planner/overlap/evaluate_overlap.hpp"
 #include "scenario/reader/load.hpp"
@@ -20,13 +21,6 @@
 
 namespace longhaul::planner {
 namespace {
-
-AdviceOptions by_moves(std::int64_t moves) {
-  AdviceOptions options;
-  options.moves = moves;
-  options.threads = 1;
-  return options;
-}
 
 /// Two operators a stage on 2 or 4 replicas of one or two sites; every number drawn.
 Scenario drawn_operators(std::uint64_t seed) {
