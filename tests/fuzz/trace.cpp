@@ -60,13 +60,17 @@ void write_lies(const fs::path& file, Input& input, bool is_run) {
   });
 }
 
-/// The same in a process of its own: HDF5 may crash on what it is told to write, or fail to close
-/// it and be of no more use. There is no file then.
+constexpr unsigned kMostWriteSeconds = 3;
+
+/// The same in a process of its own: HDF5 may crash on what it is told to write, write on without
+/// an end, or fail to close it and be of no more use. There is no file then, or half of one.
 void write_apart(const fs::path& file, Input input, bool is_run) {
   const pid_t child = fork();
   LONGHAUL_ASSERT(child >= 0, "cannot fork: {}", std::strerror(errno));
   if (child == 0) {
-    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGALRM})
+      std::signal(signal, SIG_DFL);
+    alarm(kMostWriteSeconds);
     close(STDERR_FILENO);
     try {
       write_lies(file, input, is_run);
