@@ -199,6 +199,11 @@ Answer tune_family(const Options& options, const std::vector<Bandwidth>& bandwid
         "{}: tune --family is for replicas of one stage and one microbatch that exchange "
         "compressed gradients. Name such a scenario.",
         scenario.name);
+  if (scenario.train.gather != GradientGather::none)
+    fail(
+        "{}: tune --family beside train.gather = \"{}\" (curves do not say whether nodes summed "
+        "their gradients). Write --set train.gather=none.",
+        scenario.name, to_string(scenario.train.gather));
   const double loss = target_loss(options.tune, scenario);
   const std::vector<planner::FamilyMember> members = members_of(options.tune);
   std::vector<std::optional<Bandwidth>> asked{bandwidths.begin(), bandwidths.end()};

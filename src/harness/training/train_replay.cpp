@@ -25,7 +25,7 @@ struct PartPlaces {
   std::vector<int> sites, leaders;
 };
 
-/// Node by node, from what the scenario says of places alone: plan/ has its own way.
+/// Node by node, from where the scenario has the ranks: plan/ looks at groups.
 std::vector<int> leaders_among(const Scenario& scenario, const std::vector<Rank>& ranks) {
   std::vector<int> leaders;
   if (scenario.train.gather == GradientGather::none) return leaders;

@@ -79,6 +79,7 @@ private:
                 [&](std::size_t i) { worths[i] = judge(all[i].schedule); });
     for (std::size_t i = 0; i < all.size(); ++i)
       if (worths[i]) found_.candidates.push_back({std::move(all[i].schedule), *worths[i]});
+    if (found_.candidates.empty()) return;
     scale_ = found_.candidates.back().worth.per_second;
     if (scale_ > 0) return;
     for (const WorthCandidate& each : found_.candidates)

@@ -31,7 +31,9 @@ struct StretchDemand {
 /// them, beside what idle_by_cause() tells,
 ///  - `signal`: from when a stage could have begun (its planned start, when the block that opens
 ///    its bubble and the stage before it were over) until it did, and between its parts;
-///  - `declined`: the planned time of a stage that did not run or, live, ran in a later bubble.
+///  - `declined`: the planned time of a stage that did not run or, live, ran in a later bubble of
+///    the stretch. A live prompt that began in none of them is not among `decisions`: what it left
+///    idle counts by length and requests.
 [[nodiscard]] IdleTimes idle_of_rows(const PlayedRows& rows, const StretchDemand& demand);
 
 }  // namespace longhaul::prefill

@@ -71,6 +71,7 @@ TEST_F(TuneCommand, TakesTheMethodThatReachesALossSoonest) {
             settings[0]["methods"][0]["period_ns"]);
   EXPECT_EQ(ask({"--target", "loss=1"}).json()["settings"][0]["pick"], nullptr);
   EXPECT_THAT(ask({"--probes", table}).err, HasSubstr("--family chooses no batches"));
+  EXPECT_THAT(ask({"--set", "train.gather=node"}).err, HasSubstr("train.gather = \"node\""));
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ TEST(GatheredNodes, RefuseInOneLine) {
   EXPECT_THAT(said({"parallel.stages=4", "parallel.microbatches=4", "costs.message=1kB"}, "1f1b"),
               HasSubstr("no two replicas of a stage lie in one node"));
   Scenario changed = in_two_nodes();
-  changed.train.local_steps = changed.parallel.microbatches = 4;  // as tune --family does
+  changed.train.local_steps = changed.parallel.microbatches = 4;  // past the reader
   EXPECT_THROW((void)plan_of(changed), Error);
 }
 

@@ -130,7 +130,7 @@ TEST_F(GatherRuns, WeighEachSampleOnce) {
     EXPECT_NEAR(losses[0][i].get<double>(), losses[1][i].get<double>(), 1e-5) << i;
 }
 
-/// A member's gradient loses something on its way to the sum, or a leader's weights on theirs.
+/// A member's gradient loses something on its way to the sum.
 TEST_F(GatherRuns, SeeWhatGetsLostInsideANode) {
   for (const int iteration : {3, 11})
     for (const int member : {1, 3}) {
@@ -146,6 +146,16 @@ TEST_F(GatherRuns, SeeWhatGetsLostInsideANode) {
       EXPECT_TRUE(curve["replicas_equal"].get<bool>()) << "all step with the same sums";
       std::filesystem::remove_all(out());
     }
+}
+
+/// The leader goes on with its own weights: nothing is lost, but its members' next gradient is of
+/// others.
+TEST_F(GatherRuns, SeeWeightsThatComeWrong) {
+  EXPECT_EQ(run(0, threads("block", {"--fault", "corrupt@0:0:3"})), 1) << output();
+  const nlohmann::json curve = curves().front();
+  EXPECT_EQ(curve["check"], "wrong");
+  EXPECT_FALSE(curve["replay"]["equal"].get<bool>());
+  EXPECT_LE(curve["mass"]["lost_relative"].get<double>(), 1e-5);
 }
 
 /// Killed in a node's member and in its leader; all bits are those of a run that was not.
