@@ -145,7 +145,7 @@ class Figure13OnRanks(unittest.TestCase):
             own = table[table["variant"] == controller]
             self.assertEqual((own["kind"] != "prefill").sum(), (table["variant"] == "alone").sum())
             shares = own.iloc[0].filter(like="idle_")
-            self.assertAlmostEqual(shares.sum(), 100 - own["measured_total"].iloc[0], places=6)
+            self.assertAlmostEqual(shares.sum(), 100 - own["measured_total"].iloc[0], delta=0.5)
 
 
 class Untouched(unittest.TestCase):

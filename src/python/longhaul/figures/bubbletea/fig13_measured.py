@@ -52,9 +52,9 @@ def rows_of(run, controller, ranks):
     entry = record["schedules"][0]
     measured = trace.read_trace(run).measured
     last = measured["iteration"].max()
-    idle = sum(entry["idle_ns"].values())
-    share = (1 - entry["utilisation"]["total"]) / idle if idle else 0
-    common = {"controller": controller, "n": len(record["pairs"]["on_ns"]),
+    pairs = record["pairs"]
+    share = 1 / (record["training_ranks"] * sum(pairs["on_ns"]))
+    common = {"controller": controller, "n": len(pairs["on_ns"]),
               "measured_training": 100 * entry["utilisation"]["training"],
               "measured_total": 100 * entry["utilisation"]["total"],
               "predicted_total": 100 * entry["predicted_utilisation"]["total"],
@@ -66,10 +66,11 @@ def rows_of(run, controller, ranks):
     for variant, schedule in (("alone", "atlas"), (controller, "atlas+prefill")):
         if variant == "alone" and controller != CONTROLLERS[0]:
             continue
-        own = measured[(measured["schedule"] == schedule) & (measured["iteration"] == last)]
+        own = measured[(measured["schedule"] == schedule) & (measured["iteration"] == last)
+                       & measured["outcome"].isin(("ran", "late"))]
         begin = second_iteration(own)
         for row in own[own["rank"].isin(ranks) & own["kind"].isin(("F", "B", "R", "prefill"))
-                       & (own["outcome"] == "ran") & (own["end_ns"] > begin)].itertuples():
+                       & (own["end_ns"] > begin)].itertuples():
             rows.append(provenance.add({
                 "variant": variant, "rank": row.rank, "kind": row.kind,
                 "start_ns": row.start_ns - begin, "end_ns": row.end_ns - begin,

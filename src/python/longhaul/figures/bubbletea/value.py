@@ -1,7 +1,7 @@
 """Training time, prompt tokens and p99 TTFT of all schedules, and what the search by worth finds.
 
-Candidates are what the search chooses from; those that no other one beats in all three are its
-Pareto set. At each price of prompts the search finds one schedule, which is also played where
+Candidates are what the search chooses from; in the Pareto set are those that nothing else, what is
+found included, is as good as in all three and better in one. At each price of prompts the search finds one schedule, which is also played where
 blocks and prompts take other times than planned, so that training's delay is charged."""
 
 import tempfile
