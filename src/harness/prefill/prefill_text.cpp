@@ -77,20 +77,21 @@ std::string real_text(const ordered_json& record) {
 }
 
 /// What stays idle, by cause: shares of the GPUs' time, of what is 0.05% or more somewhere.
-std::string idle_text(const ordered_json& schedule) {
-  const ordered_json& measured = schedule["idle_ns"];
+std::string idle_text(const ordered_json& record) {
+  const ordered_json& schedule = record["schedules"][0];
   const ordered_json& predicted = schedule["predicted_idle_ns"];
-  const auto per_ns = [&](const char* utilisation, const ordered_json& idle) {
-    double all = 0;
-    for (const auto& [cause, ns] : idle.items()) all += ns.get<double>();
-    return all > 0 ? (1 - schedule[utilisation]["total"].get<double>()) / all : 0;
-  };
-  const double of_measured = per_ns("utilisation", measured);
-  const double of_predicted = per_ns("predicted_utilisation", predicted);
+  const double gpus = record["training_ranks"].get<double>();
+  double wall = record["pairs"].value("half_on_ns", 0.0), unused = 0;
+  for (const ordered_json& ns : record["pairs"]["on_ns"]) wall += ns.get<double>();
+  for (const auto& [cause, ns] : predicted.items()) unused += ns.get<double>();
+  if (wall <= 0 || unused <= 0) return {};
+  // No record has the predicted wall time: it follows from what is unused of it.
+  const double predicted_all =
+      unused / (1 - schedule["predicted_utilisation"]["total"].get<double>());
   std::string causes;
-  for (const auto& [cause, ns] : measured.items()) {
-    const double share = ns.get<double>() * of_measured;
-    const double foretold = predicted[cause].get<double>() * of_predicted;
+  for (const auto& [cause, ns] : schedule["idle_ns"].items()) {
+    const double share = ns.get<double>() / (gpus * wall);
+    const double foretold = predicted[cause].get<double>() / predicted_all;
     if (std::max(share, foretold) < 0.0005) continue;
     causes += fmt::format("{}{} {:.1f}% ({:.1f})", causes.empty() ? "" : ", ", cause, 100 * share,
                           100 * foretold);
@@ -195,7 +196,7 @@ std::string prefill_text(const ordered_json& record) {
                      pairs["verdict"].get<std::string>(),
                      delay["blocks_bound_by_prefill"].get<std::int64_t>(),
                      time(delay["total_ns"])) +
-         idle_text(schedule) + kv_text(schedule) + memory_text(schedule) + real_text(record);
+         idle_text(record) + kv_text(schedule) + memory_text(schedule) + real_text(record);
 }
 
 }  // namespace longhaul::harness
