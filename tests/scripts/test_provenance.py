@@ -200,8 +200,10 @@ class Written(unittest.TestCase):
                   "payload_bytes": 65536, "message_bytes": 1 << 20, "lateness_credit_ns": 0,
                   "compute": {"compute": "timed"}, "network": "emulated",
                   "environment": {"load_average": {"before": [0.5, 1, 1], "during": [2.5, 1, 1],
-                                                   "after": [1.5, 1, 1]}}}
+                                                   "after": [1.5, 1, 1]},
+                                  "mpi": {"parameters": {"LONGHAUL_AWAKE": "2"}}}}
         facts = provenance.of(record, self.directory)
+        self.assertEqual(facts["awake_processors"], 2)
         missing = {name for name in (*provenance.COLUMNS, *provenance.KINDS)
                    if facts.get(name) is None}
         self.assertEqual(missing, {"n", "time_scale", "measurement", "measurements"})

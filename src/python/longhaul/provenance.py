@@ -13,8 +13,9 @@ from longhaul.errors import Failure
 COLUMNS = ("command", "commit", "load_average", "load_average_during", "payload_sent_bytes",
            "payload_nominal_bytes", "lateness_credit_ns", "time_scale", "n", "measurement",
            "measurements")
-# What blocks and links were: a verdict on the model asks for it.
-KINDS = ("blocks", "network")
+# What blocks and links were, for which a verdict on the model asks, and how many processors were
+# kept from halting (see awake), each of which adds 1 to the loads.
+KINDS = ("blocks", "network", "awake_processors")
 LEAST_N = 8
 PATHS = re.compile(r"(?<![^\s=:,'])/[^\s=:,']+")  # absolute ones, as words or values of a command
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
@@ -42,6 +43,7 @@ def of(record, directory=None):
         "lateness_credit_ns": record.get("lateness_credit_ns"),
         "measurement": kept.get("measurement"), "measurements": kept.get("measurement"),
         "blocks": blocks_of(record), "network": record.get("network"),
+        "awake_processors": awake_processors(record, kept),
     }
 
 
@@ -86,6 +88,15 @@ def load_average(record, when="before"):
     elif when != "before":
         return None
     return found[0] if isinstance(found, list) and found else found
+
+
+def awake_processors(record, kept):
+    """How many were kept from halting; None of a run before this was known."""
+    environment = record.get("environment")
+    mpi = environment.get("mpi") if isinstance(environment, dict) else None
+    parameters = mpi.get("parameters", {}) if isinstance(mpi, dict) else {}
+    count = parameters.get("LONGHAUL_AWAKE", kept.get("awake_processors"))
+    return None if count is None else int(count)
 
 
 def blocks_of(record):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from longhaul.provenance import RUN_FILE, command_of, commit_of
 from longhaul.records import AGAIN, is_finished, read_record
-from longhaul.running import sweep_state, tools
+from longhaul.running import awake, sweep_state, tools
 
 LEDGER = "runs.jsonl"  # in the directory of results: a line for each run that was finished
 EVERY_S = 1.0
@@ -80,7 +80,7 @@ def recorded(directory, results):
     point, digest = point_of(directory, results), digest_of(directory)
     number = number_of(point, digest, results)
     kept = {"measurement": number, "load_average": load_before,
-            "load_average_during": load.largest}
+            "load_average_during": load.largest, "awake_processors": awake.count()}
     (Path(directory) / RUN_FILE).write_text(json.dumps(kept) + "\n")
     with open(Path(results) / LEDGER, "a", encoding="utf-8") as ledger:
         ledger.write(json.dumps({"point": point, "input": digest,
