@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from longhaul.commands import reproduce
+from longhaul.commands import figure, reproduce
 from longhaul.figures import registry
 from longhaul.figures.registry import FIGURES
 from longhaul.errors import Failure
@@ -210,6 +210,14 @@ class Runs(unittest.TestCase):
     def test_slips(self):
         with self.assertRaisesRegex(Failure, 'no figure "table9"'):
             reproduce.main(["crosspipe", "--only", "table9"])
+
+    def test_every_part_is_a_command_that_its_figure_takes(self):
+        for item in registry.FIGURES.values():
+            run = reproduction.Reproduction("paper", [item.FIGURE], "results/x", "0123abcd")
+            for kind, options in item.FIGURE.repeat.parts() if item.FIGURE.repeat else ():
+                with self.subTest(item.FIGURE.name, kind=kind):
+                    _, name, *words = run.command(item.FIGURE, kind, options)
+                    figure.parser_of(name).parse_args(words)
 
     def test_measured_parts_keep_their_points_together(self):
         item = next(item for item in reproduce.PAPERS["crosspipe"]

@@ -2,12 +2,15 @@
 
 import contextlib
 import io
+import json
 import tempfile
 import unittest
+from pathlib import Path
 
 import pandas as pd
 
 import fakes
+from longhaul import errors, provenance
 from longhaul.commands import figure
 from longhaul.errors import guarded
 from longhaul.figures.bubbletea import (failure, fig13, fig13_measured, fig14, gpus, placement,
@@ -139,6 +142,8 @@ class Figure13OnRanks(unittest.TestCase):
                     "--results", f"{directory}/runs", "--out", f"{directory}/drawn"]), "figure")
             self.assertEqual(code, 0, said.getvalue())
             table = pd.read_csv(f"{directory}/drawn/bubbletea-fig13-measured.csv")
+        self.assertEqual([said for said in provenance.problems(table) if "without" in said or "column" in said],
+                         [])
         self.assertEqual(set(table["variant"]), {"alone", *fig13_measured.CONTROLLERS})
         self.assertEqual(set(table.loc[table["variant"] == "alone", "kind"]), {"F", "B", "R"})
         for controller in fig13_measured.CONTROLLERS:
@@ -150,17 +155,25 @@ class Figure13OnRanks(unittest.TestCase):
 
 class Untouched(unittest.TestCase):
     @staticmethod
-    def table(low, high, careless):
+    def table(low, high, careless, compared):
         rows = [{"policy": policy, "ratio_of_medians": ratio, "low": low, "high": high, "n": 20,
-                 "measured_total": 0.8, "total_predicted": 0.85}
-                for policy, ratio in (("best-fit", (low + high) / 2), ("careless", careless))]
-        return pd.DataFrame(rows)
+                 "measured_total": 0.8, "total_predicted": 0.85, "compared": compared}
+                for policy, ratio in ((untouched.LIVE, (low + high) / 2),
+                                      (untouched.CARELESS, careless))]
+        quiet = {**rows[0], "policy": "best-fit", "low": 1.0, "high": 1.0,
+                 "compared": "not distinguishable"}
+        return pd.DataFrame([quiet, *rows])
 
     def test_holds_where_the_pairs_could_tell(self):
-        for low, high, careless, expected in (
-                (0.999, 1.002, 1.2, claims.HOLDS), (0.999, 1.005, 1.2, claims.PARTLY),
-                (1.02, 1.03, 1.2, claims.FAILS), (0.999, 1.002, 1.001, claims.NOT_JUDGED)):
-            self.assertEqual(untouched.verdict(self.table(low, high, careless)).verdict, expected)
+        same = "not distinguishable"
+        for low, high, careless, compared, expected in (
+                (0.999, 1.002, 1.2, same, claims.HOLDS), (0.999, 1.005, 1.2, same, claims.PARTLY),
+                (1.0001, 1.002, 1.2, "slower", claims.PARTLY),
+                (1.02, 1.03, 1.2, "slower", claims.FAILS),
+                (0.999, 1.002, 1.001, same, claims.NOT_JUDGED)):
+            with self.subTest(low=low, high=high, compared=compared):
+                self.assertEqual(
+                    untouched.verdict(self.table(low, high, careless, compared)).verdict, expected)
 
 
 class Placement(unittest.TestCase):
@@ -172,6 +185,18 @@ class Placement(unittest.TestCase):
         verdicts = placement.verdicts(placement.table_of(said))
         self.assertEqual([one.verdict for one in verdicts], [claims.HOLDS, claims.FAILS])
         self.assertIn("p99 300.00 us", verdicts[1].ours)
+
+    def test_is_drawn_from_what_a_run_left(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            directory = Path(scratch)
+            with self.assertRaisesRegex(errors.Failure, "Draw with --measure"):
+                placement.read(directory)
+            (directory / placement.SAID).write_text(json.dumps({
+                "facts": {"command": "c", "commit": "0123abcd", "load_average": 0.5},
+                "benchmarks": [{"name": "decide/earliest/12/50", "mean_ns": 2000, "median_ns": 1000,
+                                "p99_ns": 4000}]}))
+            row = placement.read(directory).iloc[0]
+        self.assertEqual((row["gpus"], row["controller_p99_us"], row["commit"]), (12, 4.0, "0123abcd"))
 
 
 class Value(unittest.TestCase):

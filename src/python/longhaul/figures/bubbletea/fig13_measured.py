@@ -55,6 +55,7 @@ def rows_of(run, controller, ranks):
     pairs = record["pairs"]
     share = 1 / (record["training_ranks"] * sum(pairs["on_ns"]))
     common = {"controller": controller, "n": len(pairs["on_ns"]),
+              "time_scale": record["time_scale"],
               "measured_training": 100 * entry["utilisation"]["training"],
               "measured_total": 100 * entry["utilisation"]["total"],
               "predicted_total": 100 * entry["predicted_utilisation"]["total"],

@@ -9,9 +9,11 @@ import pandas as pd
 
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.errors import Failure
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected
-from longhaul.running import tools
+from longhaul.replacing import replacing
+from longhaul.running import awake, measuring, tools
 
 FIGURE = Figure(
     "bubbletea-placement",
@@ -30,26 +32,43 @@ FIGURE = Figure(
                  why="The paper finds one of 1,000 GPUs within this time."),
     ))
 
+SAID = "decisions.json"
+
 
 def add_arguments(parser):
-    parser.add_argument("--measure", action="store_true", help="runs bench_placement (always so)")
+    measuring.add_once(parser, f"runs/{FIGURE.name}")
 
 
 def draw(options):
-    del options
-    table = numbers()
+    directory = measuring.directory_of(options)
+    if options.measure and not (directory / SAID).is_file():
+        measure(directory)
+    table = read(directory)
     return [Drawn(FIGURE.name, figure_of(table), table, verdicts(table))]
 
 
-def numbers():
-    """With what ran, of which commit, and the 1-minute load before it."""
+def measure(directory):
+    """Keeps what bench_placement says, with what ran, of which commit, and the 1-minute load before
+    it."""
     command = [tools.binary("bench_placement"), "--benchmark_format=json",
                "--benchmark_filter=^decide/earliest"]
-    commit, load = tools.program_commit(), os.getloadavg()[0]
-    table = table_of(json.loads(tools.run(command))["benchmarks"])
-    return table.assign(command=shlex.join(str(tools.from_root(word)) if isinstance(word, Path) else word
-                                           for word in command),
-                        commit=commit, load_average=load)
+    facts = {"command": shlex.join(str(tools.from_root(word)) if isinstance(word, Path) else word
+                                   for word in command),
+             "commit": tools.program_commit(), "load_average": os.getloadavg()[0],
+             "awake_processors": awake.count()}
+    said = {"facts": facts, "benchmarks": json.loads(tools.run(command))["benchmarks"]}
+    directory.mkdir(parents=True, exist_ok=True)
+    with replacing(directory / SAID) as file:
+        json.dump(said, file, indent=1)
+
+
+def read(directory):
+    try:
+        said = json.loads((directory / SAID).read_text(encoding="utf-8"))
+        return table_of(said["benchmarks"]).assign(**said["facts"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Failure(f"{directory / SAID}: no result of bench_placement ({error}). Draw with "
+                      "--measure.") from error
 
 
 def table_of(benchmarks):
