@@ -1,6 +1,7 @@
 #include "report/host_load.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,15 +20,26 @@ double largest_load(const Json& host) {
   return largest;
 }
 
+/// Programs of scripts/awake on the host of a run: each is 1 of its load and takes no time of it.
+double awake_programs(const Json& environment) {
+  const Json parameters =
+      environment.value("mpi", Json::object()).value("parameters", Json::object());
+  const std::string count = parameters.value("LONGHAUL_AWAKE", "0");
+  int programs = 0;
+  std::from_chars(count.data(), count.data() + count.size(), programs);
+  return programs;
+}
+
 }  // namespace
 
 HostLoad busiest_host(const Json& environment) {
   HostLoad busiest;
   double most = -1;
+  const double awake = awake_programs(environment);
   const Json hosts = environment.value("hosts", Json::array());
   for (const Json& host : hosts) {
     const int cores = host.value("cores", 0);
-    const double load = largest_load(host);
+    const double load = std::max(0.0, largest_load(host) - awake);
     if (cores == 0 || load / cores <= most) continue;
     most = load / cores;
     busiest = {load, cores, static_cast<int>(host.value("ranks", Json::array()).size())};

@@ -8,7 +8,7 @@ namespace longhaul::report {
 
 /// Load of the host of a run that had most for its cores.
 struct HostLoad {
-  double load = 0;  ///< the largest 1-minute average known of the run
+  double load = 0;  ///< the largest 1-minute average known of the run, without scripts/awake
   int cores = 0;    ///< 0: not known
   int ranks = 0;    ///< of the run on that host
 };

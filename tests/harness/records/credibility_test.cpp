@@ -58,6 +58,15 @@ TEST(Credibility, OfRunsWithoutBlocksTheLoadOfTheBusiestHostCounts) {
   EXPECT_EQ(report::load_doubt_text(nlohmann::json{}), "") << "not known";
 }
 
+TEST(Credibility, ProgramsThatKeepProcessorsAwakeAreNoLoad) {
+  nlohmann::json environment{
+      {"hosts", {{{"cores", 2}, {"load_average", {{"during", {3.9}}}}}}}};
+  EXPECT_EQ(report::load_doubt_text(environment), "! doubtful: load 3.9 on 2 cores\n");
+  environment["mpi"]["parameters"]["LONGHAUL_AWAKE"] = "2";
+  EXPECT_EQ(report::load_doubt_text(environment), "");
+  EXPECT_NEAR(report::busiest_host(environment).load, 1.9, 1e-9);
+}
+
 TEST(Credibility, RanksThatComputeAreALoadOfTheirOwn) {
   RunConditions computing{.load = 7.9, .cores = 2, .ranks = 8, .computes = true};
   EXPECT_THAT(doubts_of(good_run(), computing), IsEmpty());

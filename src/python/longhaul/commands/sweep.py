@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from longhaul.errors import RUN_FAILED, Failure, guarded, result_name
-from longhaul.running import awake, sweep_state, tools
+from longhaul.running import sweep_state, tools
 from longhaul.running.sweep import gather, run_points
 from longhaul.running.sweep_points import COMMS, parse_cells, points_of
 
@@ -95,11 +95,10 @@ def main(arguments=None):
     if not (options.resume or options.gather or options.scenario):
         raise Failure("no scenario given (nothing to run). Give --scenario FILE, or --gather.")
     failed = []
-    with awake.held(not (options.gather or options.dry_run) and awake.is_virtual()):
-        if options.resume:
-            failed = finish(options)
-        elif not options.gather:
-            failed = begin(options)
+    if options.resume:
+        failed = finish(options)
+    elif not options.gather:
+        failed = begin(options)
     if options.dry_run:
         return 0
     if gather(options.out).empty:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import command_of, is_finished, overrides_of, read_record, time_scale_of
-from longhaul.running import runs, sweep, sweep_state, tools
+from longhaul.running import runs, sweep, tools
 
 ITERATIONS = 8
 START_S = 3.0  # of one start of bench_pipeline: launching, searching for best, writing
@@ -61,10 +61,9 @@ def run_once(command, target, directory):
     is kept beside it."""
     if is_finished(target):
         return
-    sweep_state.set_aside(Path(target))
     words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
     tools.say(shlex.join(words))
-    runs.run(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
+    runs.run_anew(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
 
 
 def results_of(options, points, name):

@@ -71,16 +71,18 @@ def number_of(point, digest, results):
 
 @contextlib.contextmanager
 def recorded(directory, results):
-    """Around the start of a benchmark that writes `directory`, below `results`."""
+    """Around the start of a benchmark that writes `directory`, below `results`. No processor of a
+    virtual machine halts meanwhile."""
     before, load_before = is_finished(directory), os.getloadavg()[0]
-    with Load() as load:
+    with awake.held(awake.is_virtual()), Load() as load:
         yield
+        held = awake.count()
     if before or not is_finished(directory):
         return
     point, digest = point_of(directory, results), digest_of(directory)
     number = number_of(point, digest, results)
     kept = {"measurement": number, "load_average": load_before,
-            "load_average_during": load.largest, "awake_processors": awake.count()}
+            "load_average_during": load.largest, "awake_processors": held}
     (Path(directory) / RUN_FILE).write_text(json.dumps(kept) + "\n")
     with open(Path(results) / LEDGER, "a", encoding="utf-8") as ledger:
         ledger.write(json.dumps({"point": point, "input": digest,
@@ -91,6 +93,12 @@ def run(command, directory, results, timeout_s=None):
     """tools.run for a benchmark that writes `directory`, below `results`."""
     with recorded(directory, results):
         return tools.run(command, timeout_s=timeout_s)
+
+
+def run_anew(command, directory, results, timeout_s=None):
+    """The same; what a run that was cut short left in `directory` is kept beside it."""
+    sweep_state.set_aside(Path(directory))
+    return run(command, directory, results, timeout_s)
 
 
 def next_of(directory):
