@@ -33,7 +33,6 @@ INCOMPLETE = {
     "crosspipe-table6-measured.csv": ("9d7a6695b026b480", "6 of 15 points are second runs, the first are gone"),
     "fig11.csv": ("1a1f303a97488763", "3 iterations, M8 and M70 at two scales"),
     "link.csv": ("40df6e1698b283d7", "no record is left"),
-    "loss.csv": ("f7156fe5ceed840c", "no record is left"),
     "profile-to-schedule.csv": ("6eed410087b94281", "no record is left but its commit"),
     "stages16.csv": ("cdac004e7c229c28", "3 iterations"),
     "table5-cells.csv": ("d173179eabb9af32", "5 iterations"),

@@ -59,8 +59,7 @@ TEST(Credibility, OfRunsWithoutBlocksTheLoadOfTheBusiestHostCounts) {
 }
 
 TEST(Credibility, ProgramsThatKeepProcessorsAwakeAreNoLoad) {
-  nlohmann::json environment{
-      {"hosts", {{{"cores", 2}, {"load_average", {{"during", {3.9}}}}}}}};
+  nlohmann::json environment{{"hosts", {{{"cores", 2}, {"load_average", {{"during", {3.9}}}}}}}};
   EXPECT_EQ(report::load_doubt_text(environment), "! doubtful: load 3.9 on 2 cores\n");
   environment["mpi"]["parameters"]["LONGHAUL_AWAKE"] = "2";
   EXPECT_EQ(report::load_doubt_text(environment), "");

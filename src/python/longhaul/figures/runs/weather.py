@@ -162,16 +162,16 @@ def iterations_of(record, choices, directory):
         if choice not in range(len(choices)):
             raise Failure(f"the record is none of {' and '.join(choices)} (a run of other "
                           "schedules). Give the directory that --measure wrote.")
-        facts["n"] = len(stretch["samples_ns"])
-        rows += [{"choice": choices[choice], "schedule": stretch["schedule"],
-                  "iteration": stretch["first_iteration"] + index, "begin_s": begin / scale,
-                  "measured_s": sample / scale, "predicted_s": predicted / scale,
-                  "calm_s": stretch["predicted_ns"] / scale}
+        rows += [provenance.add(
+            {"choice": choices[choice], "schedule": stretch["schedule"],
+             "iteration": stretch["first_iteration"] + index, "begin_s": begin / scale,
+             "measured_s": sample / scale, "predicted_s": predicted / scale,
+             "calm_s": stretch["predicted_ns"] / scale}, facts)
                  for index, (begin, sample, predicted) in enumerate(zip(
                      weather["begin_ns"], stretch["samples_ns"], weather["predicted_ns"],
                      strict=True))]
-        rows[-facts["n"]:] = [provenance.add(row, facts) for row in rows[-facts["n"]:]]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    return table.assign(n=table.groupby("choice")["iteration"].transform("size"))
 
 
 def draw_weather(table, fixed, adaptive):
