@@ -118,7 +118,7 @@ PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
 
 FilledPlace place_of_stages(const Scenario& scenario) {
   const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
-  return {scenario, 1, scenario.training_ranks() * gpu_hour};
+  return {scenario, 1, scenario.training_ranks() * prefill::gpus_of_rank(scenario) * gpu_hour};
 }
 
 std::string carried_text(const Scenario& scenario) {

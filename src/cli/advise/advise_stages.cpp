@@ -5,6 +5,7 @@
 #include "base/index.hpp"
 #include "base/program/option_values.hpp"
 #include "cli/advise/advised.hpp"
+#include "prefill/outcome.hpp"
 #include "report/planning.hpp"
 #include "report/record.hpp"
 #include "report/scenario_text.hpp"
@@ -43,7 +44,7 @@ std::optional<double> dollars_per_hour_of(const Scenario& scenario) {
   for (const DatacenterId where : scenario.placement) {
     const auto& price = scenario.datacenters[index(where)].price;
     if (!price) return std::nullopt;
-    dollars += *price * (scenario.model ? scenario.model->tensor_parallel : 1);
+    dollars += *price * prefill::gpus_of_rank(scenario);
   }
   return dollars;
 }
@@ -73,8 +74,7 @@ PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
   PlanFacts facts;
   facts.scenario = file;
   facts.set = std::move(set);
-  facts.gpus =
-      std::int64_t{scenario.ranks()} * (scenario.model ? scenario.model->tensor_parallel : 1);
+  facts.gpus = std::int64_t{scenario.ranks()} * prefill::gpus_of_rank(scenario);
   facts.tokens_per_iteration = tokens_per_iteration_of(scenario);
   facts.dollars_per_hour = dollars_per_hour_of(scenario);
   return facts;
