@@ -43,8 +43,8 @@ void ScenarioAdviser::add(AdvisedPlan plan) {
     updates = *methods.updates(plan.method);
     share = updates / *methods.updates();
   }
-  plan.is_late = place_.longest && scaled(plan.makespan, share) > *place_.longest;
-  if (plan.is_late && !options_.methods) return;
+  if (place_.longest)
+    plan.late_by = std::max(Duration::zero(), scaled(plan.makespan, share) - *place_.longest);
   plan.scenario = place_.scenario;
   plan.ideas |= place_.base;
   plan.score = times(place_.score(plan.makespan), updates);

@@ -57,7 +57,7 @@ public:
   [[nodiscard]] SiteAdvice advice() {
     SiteAdvice found;
     found.advice = pool_.advice();
-    if (options_.searches.keeps_all) found.advice.all = pool_.plans();
+    if (options_.searches.keeps_all) found.advice.all = pool_.plans_in_time();
     found.places = std::move(places_);
     found.candidates = candidates_;
     found.gap = gap_;
