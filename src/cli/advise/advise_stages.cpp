@@ -63,6 +63,7 @@ planner::AdviceGoal goal_of(const Options& options) {
 }
 
 Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario) {
+  if (!plan.overlap.empty()) return plan.peak;
   Bytes most;
   for (const schedule::DeviceNeed& need : schedule::device_memory(plan.schedule, scenario))
     most = std::max(most, need.total());

@@ -64,7 +64,7 @@ struct Advised {
 /// What a plan of a placed scenario says, but for its memory.
 [[nodiscard]] PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
                                         std::vector<std::string> set);
-/// The most of a device.
+/// The most of a device: under its overlap, should it have one.
 [[nodiscard]] Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario);
 /// Whose bubbles are filled: those of a plan's scenario, of which there are `copies` that compute
 /// prompts of their own.

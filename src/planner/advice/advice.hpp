@@ -62,6 +62,7 @@ struct AdvisedPlan {
   Bytes message{};                         ///< of a set of a part, with a method
   Duration alone{};                        ///< of an iteration without gradients, with a method
   Duration late_by{};                      ///< beyond the longest: no answer, but a start
+  Bytes peak{};                            ///< the most that a rank holds, with an overlap
 
   [[nodiscard]] bool is_late() const { return late_by > Duration::zero(); }
 };

@@ -207,7 +207,8 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
        .makespan = result->makespan,
        .ideas = with | only(Idea::overlap),
        .bound = {result->bound.lower_bound, "any partition and order of its collectives",
-                 result->bound.reason}});
+                 result->bound.reason},
+       .peak = result->peak});
 }
 
 std::optional<std::string> ScenarioAdviser::why_no_methods() const {

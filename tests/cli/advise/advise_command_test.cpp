@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -6,6 +7,9 @@
 
 #include "cli/advise/undivided.hpp"
 #include "cli/support.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/memory.hpp"
 #include "support/shipped.hpp"
 
 namespace longhaul::test {
@@ -176,6 +180,16 @@ TEST_F(AdviseCommand, FillsWhatStaysIdleWherePromptsEarn) {
               2);
 }
 
+/// The most that a device needs under a plan's own schedule.
+std::int64_t most_needed_by(const nlohmann::json& plan) {
+  const Scenario scenario = scenario::load_scenario(plan["scenario"].get<std::string>());
+  const Schedule made = schedule::read_schedule_file(plan["schedule"].get<std::string>());
+  std::int64_t most = 0;
+  for (const schedule::DeviceNeed& need : schedule::device_memory(made, scenario))
+    most = std::max(most, need.total().count());
+  return most;
+}
+
 TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
   const std::string out = dir_.path("advice");
   const Outcome run =
@@ -183,6 +197,7 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = run.json();
   std::int64_t last = 0;
+  int overlapped = 0;
   for (const auto& plan : json["plans"]) {
     std::vector<std::string> again{"simulate", plan["scenario"], "--json", "--schedule",
                                    plan["schedule"]};
@@ -191,7 +206,12 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
     ASSERT_EQ(simulated.code, 0) << simulated.err;
     // Of whole blocks `makespan_ns` ends before the optimizer's step.
     const char* const time = plan["overlap"].is_null() ? "iteration_ns" : "makespan_ns";
-    EXPECT_EQ(simulated.json()["schedules"][0][time], plan["iteration_ns"]);
+    const auto row = simulated.json()["schedules"][0];
+    EXPECT_EQ(row[time], plan["iteration_ns"]);
+    EXPECT_EQ(plan["memory_bytes"], plan["overlap"].is_null()
+                                        ? most_needed_by(plan)
+                                        : row["peak_bytes"].get<std::int64_t>());
+    overlapped += plan["overlap"].is_null() ? 0 : 1;
     EXPECT_LE(plan["low_ns"], plan["iteration_ns"]);
     EXPECT_GE(plan["high_ns"], plan["iteration_ns"]);
     EXPECT_GE(plan["iteration_ns"], last);
@@ -200,6 +220,7 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
     EXPECT_NEAR(plan["days"].get<double>(),
                 std::ceil(1e9 / tokens) * static_cast<double>(last) * 1e-9 / 86'400, 1e-9);
   }
+  EXPECT_GT(overlapped, 0);
   EXPECT_LE(json["bound"]["ns"], json["plans"][0]["iteration_ns"]);
   const Outcome report = longhaul_run({"report", out, "--out", dir_.path("report.html")});
   ASSERT_EQ(report.code, 0) << report.err;
