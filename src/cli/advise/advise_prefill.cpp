@@ -117,8 +117,10 @@ PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
 }
 
 FilledPlace place_of_stages(const Scenario& scenario) {
-  const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
-  return {scenario, 1, scenario.training_ranks() * prefill::gpus_of_rank(scenario) * gpu_hour};
+  const std::optional<double> price = prefill::gpu_hour_of(scenario);
+  const int gpus = scenario.training_ranks() * prefill::gpus_of_rank(scenario);
+  return {scenario, 1, gpus * price.value_or(kAssumedGpuHour),
+          price ? egress_dollars_of(scenario) : 0};
 }
 
 std::string carried_text(const Scenario& scenario) {

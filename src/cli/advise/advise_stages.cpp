@@ -62,6 +62,24 @@ planner::AdviceGoal goal_of(const Options& options) {
              : choice<planner::AdviceGoal>("--objective", options.advise.objective);
 }
 
+double egress_dollars_of(const Scenario& scenario) {
+  constexpr double kBytesOfPrice = 1e9;
+  double dollars = 0;
+  if (!scenario.is_placed()) return dollars;
+  for (const ReplicaId replica : scenario.replica_ids())
+    for (int stage = 0; stage + 1 < scenario.parallel.stages; ++stage) {
+      const DatacenterId from = scenario.datacenter_of(scenario.rank(replica, DeviceId{stage})),
+                         to = scenario.datacenter_of(scenario.rank(replica, DeviceId{stage + 1}));
+      if (from == to) continue;
+      const double bytes = static_cast<double>(scenario.costs.message[to_size(stage)].count()) *
+                           scenario.parallel.microbatches;
+      for (const DatacenterId site : {from, to})
+        dollars +=
+            bytes / kBytesOfPrice * scenario.datacenters[index(site)].egress_price.value_or(0);
+    }
+  return dollars;
+}
+
 Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario) {
   if (!plan.overlap.empty()) return plan.peak;
   Bytes most;
@@ -78,6 +96,7 @@ PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
   facts.gpus = std::int64_t{scenario.ranks()} * prefill::gpus_of_rank(scenario);
   facts.tokens_per_iteration = tokens_per_iteration_of(scenario);
   facts.dollars_per_hour = dollars_per_hour_of(scenario);
+  facts.egress_dollars = egress_dollars_of(scenario);
   return facts;
 }
 

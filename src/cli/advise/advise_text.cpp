@@ -71,15 +71,16 @@ PlanFigures figures_of(const AdvisedPlan& plan, const Advised& advised, const Pl
   }
   if (!facts.tokens_per_iteration || !(gets_on > 0)) return figures;
   figures.tokens_per_second = *facts.tokens_per_iteration / seconds * gets_on;
+  std::optional<double> dollars;  // of an iteration
   if (facts.dollars_per_hour)
-    figures.dollars_per_million_tokens =
-        *facts.dollars_per_hour / kSecondsOfHour / *figures.tokens_per_second * 1e6;
+    dollars = *facts.dollars_per_hour / kSecondsOfHour * seconds / gets_on + facts.egress_dollars;
+  if (dollars) figures.dollars_per_million_tokens = *dollars / *facts.tokens_per_iteration * 1e6;
   if (!terms.tokens) return figures;
   const double more =
       advised.methods ? loss_figures_of(plan, *advised.methods).relative_updates : 1;
-  figures.days = std::ceil(*terms.tokens / *facts.tokens_per_iteration) * more * seconds / gets_on /
-                 kSecondsOfDay;
-  if (facts.dollars_per_hour) figures.dollars = *figures.days * 24 * *facts.dollars_per_hour;
+  const double iterations = std::ceil(*terms.tokens / *facts.tokens_per_iteration) * more;
+  figures.days = iterations * seconds / gets_on / kSecondsOfDay;
+  if (dollars) figures.dollars = iterations * *dollars;
   return figures;
 }
 

@@ -78,7 +78,7 @@ std::string advice_won(const ordered_json& best) {
   if (const auto& tokens = at_or_null(best, "tokens_per_second"); tokens.is_number())
     text += fmt::format(", {:.0f} tokens/s", tokens.get<double>());
   if (const auto& dollars = at_or_null(best, "dollars_per_million_tokens"); dollars.is_number())
-    text += fmt::format(", {:.4f} $ of GPUs for a million tokens", dollars.get<double>());
+    text += fmt::format(", {:.4f} $ for a million tokens", dollars.get<double>());
   if (const ordered_json& loss = at_or_null(best, "loss"); loss.is_object())
     text += fmt::format(", {} to a loss of {:g} by {}", advised_time(loss.at("time_ns")),
                         loss.at("target").get<double>(), loss.at("method").get<std::string>());
