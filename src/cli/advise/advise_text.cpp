@@ -133,6 +133,7 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   json["dollars_per_million_tokens"] = null_or(figures.dollars_per_million_tokens);
   json["days"] = null_or(figures.days);
   json["dollars"] = null_or(figures.dollars);
+  json["share_lost"] = planner::share_lost(terms.failures, facts.gpus);
   json["bound_ns"] =
       has_bound(plan) ? ordered_json(plan.bound.lower_bound.count()) : ordered_json{};
   json["gap"] =
@@ -261,6 +262,18 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
       share(*advice.baseline - advice.best().score), table.text(width));
 }
 
+/// Plans of which days and dollars have no end.
+std::string stuck_text(const Advised& advised, const TrainingTerms& terms) {
+  std::vector<std::size_t> stuck;
+  for (std::size_t i = 0; i < advised.facts.size(); ++i)
+    if (planner::share_lost(terms.failures, advised.facts[i].gpus) >= 1) stuck.push_back(i + 1);
+  if (stuck.empty()) return {};
+  return fmt::format(
+      "Training never gets on with plan {}: of its GPUs one fails within the time of two "
+      "checkpoints (--mtbf, --checkpoint).\n",
+      fmt::join(stuck, ", "));
+}
+
 /// The command that simulates the best plan again.
 std::string command_of(const Advised& advised, const Options& options) {
   const PlanFacts& facts = advised.facts.front();
@@ -327,6 +340,7 @@ std::string advice_text(const Advised& advised, const Options& options,
         "between those of two that ran.\n";
   if (terms.failures.mtbf == Duration::zero() && terms.tokens)
     text += "Days and dollars are without failures (--mtbf).\n";
+  text += stuck_text(advised, terms);
   if (advised.advice.is_stopped) text += "The search was ended before all was tried.\n";
   if (options.out.empty()) return text;
   return text + fmt::format("\nThe best again: {}\n", command_of(advised, options));

@@ -15,6 +15,7 @@
 namespace longhaul::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -264,9 +265,31 @@ TEST_F(AdviseLayouts, RefuseWhatTheyCannotDo) {
   EXPECT_THAT(said({"--deadline", "3d"}), HasSubstr("Give --tokens"));
   EXPECT_THAT(said({"--tokens", "1e15", "--deadline", "1d"}), HasSubstr("no plan is left"));
   EXPECT_THAT(said({"--mtbf", "3h"}), HasSubstr("Give --mtbf and --checkpoint"));
-  EXPECT_THAT(said({"--mtbf", "0s", "--checkpoint", "1s"}), HasSubstr("--mtbf"));
-  EXPECT_THAT(said({"--without", "nowhere"}), HasSubstr("nowhere"));
+  EXPECT_THAT(said({"--mtbf", "0s", "--checkpoint", "1s"}), HasSubstr("--mtbf: 0s is no time"));
+  EXPECT_THAT(said({"--mtbf", "1h", "--checkpoint", "-60s"}),
+              HasSubstr("--checkpoint: -60s is no time"));
+  EXPECT_THAT(said({"--mtbf", "2min", "--checkpoint", "60s"}), HasSubstr("never gets on"));
+  for (const std::string& message : {said({"--without", "wets"}), said({"--without", "nowhere"})})
+    EXPECT_THAT(message, AllOf(HasSubstr("has no such datacenter"), Not(HasSubstr("--set"))));
+  EXPECT_THAT(said({"--without", "wets"}), HasSubstr("Did you mean \"west\"?"));
   EXPECT_THAT(said({"--objective", "speed"}), HasSubstr("--objective"));
+}
+
+/// More GPUs than a checkpoint can be written between failures of.
+TEST_F(AdviseLayouts, SayWithWhichPlanTrainingNeverGetsOn) {
+  const std::vector<std::string> terms{"--tokens", "1e9", "--mtbf", "16min", "--checkpoint", "60s"};
+  std::vector<std::string> with_json = terms;
+  with_json.emplace_back("--json");
+  const auto plans = this->run(with_json).json()["plans"];
+  int stuck = 0;
+  for (const auto& plan : plans) {
+    const bool never = plan["share_lost"] == 1.0;
+    EXPECT_EQ(plan["days"].is_null(), never) << "2 x 60 s x GPUs against 960 s";
+    EXPECT_EQ(plan["gpus"].get<int>() >= 8, never);
+    stuck += never ? 1 : 0;
+  }
+  ASSERT_GT(stuck, 0);
+  EXPECT_THAT(this->run(terms).out, HasSubstr("Training never gets on with plan "));
 }
 
 const std::string kTrained = testing::in_checkout("benchmarks/scenarios/train-2dc.toml");
