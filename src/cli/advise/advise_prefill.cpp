@@ -151,7 +151,6 @@ planner::Advice filled_advice(const planner::Advice& advice,
     const FilledPlace where = place(plan);
     plan.score = cost_of(plan, where);
     pool.add(plan);
-    pool.note_evaluated();
     if (filling.stopped && filling.stopped()) pool.stop();
     if (pool.is_stopped()) continue;
     if (!plan.overlap.empty()) continue;  // bubbles are those of whole blocks
@@ -161,7 +160,7 @@ planner::Advice filled_advice(const planner::Advice& advice,
   }
   if (filling.by_worth && !pool.is_stopped()) add_by_worth(pool, place, filling);
   planner::Advice found = pool.advice();
-  found.evaluated = advice.evaluated;
+  found.evaluated += advice.evaluated;  // what the search by worth chose from, too
   return found;
 }
 

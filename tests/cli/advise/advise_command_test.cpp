@@ -168,6 +168,16 @@ TEST_F(AdviseCommand, FillsWhatStaysIdleWherePromptsEarn) {
   ASSERT_EQ(filled.code, 0) << filled.err;
   const auto row = filled.json()["schedules"][0];
   EXPECT_DOUBLE_EQ(best["prefill_tokens"].get<double>(), row["tokens_served"].get<double>() / 10);
+  std::vector<std::string> by_worth{"prefill", scenario,         "--json", "--schedule",
+                                    "best",    "--objective",    "value",  "--prefill-price",
+                                    "0.1",     "--search-moves", "20"};
+  by_worth.insert(by_worth.end(), load.begin(), load.end());
+  const Outcome searched = longhaul_run(by_worth);
+  ASSERT_EQ(searched.code, 0) << searched.err;
+  const Outcome by_time = longhaul_run(
+      {"advise", scenario, "--json", "--search-moves", "20", "--set", "run.iterations=10"});
+  EXPECT_EQ(json["searched"].get<std::size_t>(), by_time.json()["searched"].get<std::size_t>() +
+                                                     searched.json()["value"]["candidates"].size());
   std::int64_t gained = 0, greatest = 0;
   for (const auto& each : json["waterfall"]) {
     gained += each["added_nanodollars"].get<std::int64_t>();
