@@ -3,6 +3,7 @@ prediction, and the best one with prefill in what stays idle. Of three sites wit
 the same sites with open layouts; and of replicas that may train by a method."""
 
 import json
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -154,8 +155,8 @@ def table_of(directory):
     entry = record["schedules"][0]
     plan = plans[best_without_overlap(plans) - 1]
     iterations = record["stretch_iterations"]
-    on = sorted(record["pairs"]["on_ns"])
-    median = on[len(on) // 2] / iterations
+    on = record["pairs"]["on_ns"]
+    median = statistics.median(on) / iterations
     rows.append(provenance.add(
         {"part": STAGES, "plan": best_without_overlap(plans), "ideas": "+".join([*plan["ideas"], "prefill"]),
          "schedule": plan["made_by"], "overlap": "-", "advised_s": plan["iteration_ns"] / 1e9,
