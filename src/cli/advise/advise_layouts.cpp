@@ -186,6 +186,8 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   advised.goal = prompts ? planner::AdviceGoal::value : layouts.goal;
   advised.methods = layouts.searches.methods;
   if (!prompts) advised.bound = found.bound;
+  advised.bound_reason =
+      "every layout of the space on its best links: no turns, orders or overlaps take less";
   advised.points = found.points;
   advised.pruned = found.pruned;
   return advised;

@@ -160,10 +160,7 @@ ordered_json bound_json(const Advised& advised) {
   const AdvisedPlan& best = advised.advice.best();
   if (advised.goal == AdviceGoal::value) return {};
   if (advised.bound)
-    return {{unit_of(advised.goal), *advised.bound},
-            {"reason",
-             "every layout of the space on its best links: no turns, orders or overlaps "
-             "take less"}};
+    return {{unit_of(advised.goal), *advised.bound}, {"reason", advised.bound_reason}};
   if (!has_bound(best)) return {};
   return {{"ns", best.bound.lower_bound.count()}, {"reason", best.bound.reason}};
 }
@@ -330,10 +327,11 @@ std::string advice_text(const Advised& advised, const Options& options,
   for (const planner::UnusedIdea& each : advised.advice.unused)
     text += fmt::format("Not used: {} ({}).\n", planner::to_string(each.idea), each.reason);
   if (const std::optional<double> gap = whole_gap(advised))
-    text +=
-        fmt::format("No plan {}of these {} layouts is below {}: the best is at most {} above.\n",
-                    advised.methods ? "by exact sums " : "", *advised.points,
-                    score_text(*advised.bound, advised.goal), report::percent_text(*gap) + "%");
+    text += fmt::format("No plan {}of {} is below {}: the best is at most {} above.\n",
+                        advised.methods ? "by exact sums " : "",
+                        advised.points ? fmt::format("these {} layouts", *advised.points)
+                                       : std::string{"any placement, a pipeline each,"},
+                        score_text(*advised.bound, advised.goal), report::percent_text(*gap) + "%");
   if (advised.methods)
     text +=
         "Updates to the loss are those that runs of the curves took; of a composed method they lie "

@@ -32,9 +32,9 @@ struct PlanFacts {
   std::optional<double> tokens_per_iteration{};
   std::optional<double> dollars_per_hour{};  ///< of its GPUs
   double egress_dollars = 0;                 ///< of an iteration, beside them
-  nlohmann::ordered_json place_json{};  ///< of given stages whose places were searched
-  std::string placed{};                 ///< the same in words
-  int parts = 1;                        ///< replicas of which its score is one's
+  nlohmann::ordered_json place_json{};       ///< of given stages whose places were searched
+  std::string placed{};                      ///< the same in words
+  int parts = 1;                             ///< replicas of which its score is one's
   std::optional<std::pair<double, double>> interval{};  ///< 90% of measured over predicted times
   Bytes memory;
 };
@@ -49,6 +49,7 @@ struct Advised {
   bool has_places = false;  ///< the places of its stages were searched
   planner::AdviceGoal goal = planner::AdviceGoal::time;
   std::optional<planner::Score> bound{};              ///< of all plans
+  std::string bound_reason{};                         ///< why none is below it
   std::optional<planner::TrainingMethods> methods{};  ///< that were allowed
   std::optional<std::int64_t> points{}, pruned{};
 };

@@ -82,6 +82,8 @@ protected:
 /// GPUs and what leaves their sites, as `plan` has it.
 TEST_F(AdvisePlaces, CountsWhatLeavesThem) {
   const auto json = answer({"--objective", "cost"});
+  EXPECT_LE(json["bound"]["nanodollars"], json["baseline_nanodollars"]);
+  EXPECT_GT(json["gap"].get<double>(), 0);
   double last = 0;
   for (const auto& plan : json["plans"]) {
     ASSERT_EQ(plan["place"]["placement"].size(), 2U);
