@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -125,6 +126,8 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   json["schedule"] = schedule_of(plan, number, options);
   json["made_by"] = plan.schedule.name;
   json["overlap"] = plan.overlap.empty() ? ordered_json{} : ordered_json(plan.overlap);
+  json["overlap_search"] =
+      plan.overlap_evaluations ? ordered_json(*plan.overlap_evaluations) : ordered_json{};
   json["iteration_ns"] = plan.makespan.count();
   json["low_ns"] = figures.low ? ordered_json(figures.low->count()) : ordered_json{};
   json["high_ns"] = figures.high ? ordered_json(figures.high->count()) : ordered_json{};
@@ -271,14 +274,22 @@ std::string stuck_text(const Advised& advised, const TrainingTerms& terms) {
       fmt::join(stuck, ", "));
 }
 
-/// The command that simulates the best plan again.
+/// The command that plays the best plan again: updates with an exchange, and bubbles with prompts.
 std::string command_of(const Advised& advised, const Options& options) {
   const PlanFacts& facts = advised.facts.front();
-  std::vector<std::string> words{"simulate", facts.scenario};
+  const AdvisedPlan& best = advised.advice.best();
+  const bool has_prompts = best.prefill_tokens.has_value();
+  std::vector<std::string> words{has_prompts ? "prefill" : "simulate", facts.scenario};
   for (const std::string& each : facts.set) words.insert(words.end(), {"--set", each});
-  words.insert(words.end(), {"--schedule", schedule_of(advised.advice.best(), 0, options)});
-  if (!advised.advice.best().overlap.empty())
-    words.insert(words.end(), {"--overlap", advised.advice.best().overlap});
+  words.insert(words.end(), {"--schedule", schedule_of(best, 0, options)});
+  if (!best.overlap.empty()) words.insert(words.end(), {"--overlap", best.overlap});
+  if (best.overlap_evaluations)
+    words.insert(words.end(), {"--overlap-search", std::to_string(*best.overlap_evaluations)});
+  if (best.method) words.insert(words.end(), {"--iterations", "8"});
+  if (has_prompts)
+    for (const auto& [option, value] : {std::pair{"--requests", &options.prefill.requests},
+                                        {"--backlog", &options.prefill.backlog}})
+      if (!value->empty()) words.insert(words.end(), {option, *value});
   return report::shell_text("longhaul", words);
 }
 

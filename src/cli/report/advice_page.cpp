@@ -193,6 +193,8 @@ Options simulation_of(const ordered_json& advice, const ordered_json& best,
   options.schedule = (directory / "plan-1.csv").string();
   if (const auto& overlap = at_or_null(best, "overlap"); overlap.is_string())
     options.overlap = overlap.get<std::string>();
+  if (const auto& most = at_or_null(best, "overlap_search"); most.is_number())
+    options.planner.overlap_search = std::to_string(most.get<std::size_t>());
   options.out = trace.string();
   return options;
 }

@@ -63,6 +63,8 @@ struct AdvisedPlan {
   Duration alone{};                        ///< of an iteration without gradients, with a method
   Duration late_by{};                      ///< beyond the longest: no answer, but a start
   Bytes peak{};                            ///< the most that a rank holds, with an overlap
+  /// Iterations that the search of its overlap simulated: as far again, and it is the same one.
+  std::optional<std::size_t> overlap_evaluations{};
 
   [[nodiscard]] bool is_late() const { return late_by > Duration::zero(); }
 };

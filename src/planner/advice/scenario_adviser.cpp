@@ -202,13 +202,16 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
     return;
   }
   if (!result->fits()) return;
+  std::optional<std::size_t> evaluated;
+  if (result->certificate) evaluated = result->certificate->evaluated;
   add({.schedule = schedule,
        .overlap = overlap.name,
        .makespan = result->makespan,
        .ideas = with | only(Idea::overlap),
        .bound = {result->bound.lower_bound, "any partition and order of its collectives",
                  result->bound.reason},
-       .peak = result->peak});
+       .peak = result->peak,
+       .overlap_evaluations = evaluated});
 }
 
 std::optional<std::string> ScenarioAdviser::why_no_methods() const {

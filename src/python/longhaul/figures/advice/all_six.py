@@ -69,8 +69,7 @@ def measure(options, directory):
         command = [tools.binary("bench_pipeline"), scenario, "--ranks-per-process", ranks,
                    "--schedule", schedule_file(advice, number), "--iterations", options.iterations,
                    "--trace", "off"]
-        if plan["overlap"]:
-            command += ["--overlap", plan["overlap"]]
+        command += overlap_words(plan)
         measuring.run_once(command, directory / f"plan-{number}", directory)
     measure_layouts(options, directory)
     measure_methods(options, directory)
@@ -82,6 +81,13 @@ def measure(options, directory):
         "--schedule", schedule_file(advice, number), "--requests",
         "benchmarks/requests/prompts.csv", "--backlog", 64, "--pairs", options.pairs],
         directory / "prefill", directory)
+
+
+def overlap_words(plan):
+    """A search ends where that of advice did, with the same decisions."""
+    words = ["--overlap", plan["overlap"]] if plan["overlap"] else []
+    most = plan.get("overlap_search")  # older answers have none
+    return words if most is None else [*words, "--overlap-search", most]
 
 
 def ask(options, advice, scenario, *words):
@@ -100,8 +106,7 @@ def measure_layouts(options, directory):
         command = [tools.binary("bench_pipeline"), scenario, "--ranks-per-process",
                    int(scenario_text.ranks_of(scenario, [])), "--schedule",
                    schedule_file(advice, number), "--iterations", options.iterations, "--trace", "off"]
-        if plan["overlap"]:
-            command += ["--overlap", plan["overlap"]]
+        command += overlap_words(plan)
         measuring.run_once(command, directory / f"layouts-{number}", directory)
 
 
