@@ -16,6 +16,8 @@ struct PlannerOptions {
   SearchOptions search;  ///< of `best`; its arrangement is that of every schedule
   bool robust = false;   ///< `best` is picked by its tail under jitter
   SolverOptions solver;  ///< of `cross-ud-opt` and `cross-wave-opt`; arrangement as above
+  /// Iterations that the search of an overlap simulates at most; nothing: as many as it takes.
+  std::optional<std::size_t> overlap_evaluations{};
 };
 
 struct ScheduleResult {

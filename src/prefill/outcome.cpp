@@ -228,4 +228,8 @@ std::optional<double> gpu_hour_of(const Scenario& scenario) {
   return sum / scenario.training_ranks();
 }
 
+int gpus_of_rank(const Scenario& scenario) {
+  return scenario.model ? scenario.model->tensor_parallel : 1;
+}
+
 }  // namespace longhaul::prefill

@@ -152,5 +152,7 @@ struct PrefillCost {
 
 /// $ per GPU and hour, the mean over training's GPUs; nullopt where a datacenter has no price.
 [[nodiscard]] std::optional<double> gpu_hour_of(const Scenario& scenario);
+/// A rank of several computes a prompt on one of them, which costs as the others do.
+[[nodiscard]] int gpus_of_rank(const Scenario& scenario);
 
 }  // namespace longhaul::prefill

@@ -84,6 +84,9 @@ void add_planner_options(longhaul::Arguments& command, PlannerArguments& argumen
       "--time-limit", arguments.time_limit,
       "of the solver, for each of cross-ud-opt, cross-wave-opt, and of the search of each "
       "overlap (default: 60s)");
+  command.option("--overlap-search", arguments.overlap_search,
+                 "let the search of each overlap simulate at most so many iterations: where that "
+                 "of another command ended, the same again (default: 3000)");
   command
       .flag("--any-microbatch-order", arguments.any_microbatch_order,
             "let the solver run blocks of a kind in another order than that of microbatches")
@@ -125,6 +128,9 @@ planner::PlannerOptions planner_options_of(const PlannerArguments& arguments,
   if (!arguments.placement.empty()) search.placements = placements(arguments.placement);
   options.robust = arguments.robust;
   if (!arguments.time_limit.empty()) options.solver.time_limit = time_limit(arguments.time_limit);
+  if (!arguments.overlap_search.empty())
+    options.overlap_evaluations = static_cast<std::size_t>(
+        whole_number_64("--overlap-search", arguments.overlap_search, 0, kMost));
   options.solver.microbatch_order = !arguments.any_microbatch_order;
   options.solver.include_dp = !arguments.solver_without_dp;
   options.solver.fuse = !arguments.solver_without_fusion;

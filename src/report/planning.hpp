@@ -23,6 +23,7 @@ struct PlannerArguments {
   std::string placement;
   bool robust = false;
   std::string time_limit;
+  std::string overlap_search;
   bool any_microbatch_order = false;
   bool solver_without_dp = false;
   bool solver_without_fusion = false;

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/program/option_values.hpp"
 #include "base/program/program.hpp"
+#include "base/suggest.hpp"
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "cli/advise/advised.hpp"
@@ -15,6 +16,7 @@
 #include "report/record.hpp"
 #include "report/record_file.hpp"
 #include "scenario/reader/load.hpp"
+#include "scenario/text/config_node.hpp"
 #include "scenario/text/search_section.hpp"
 #include "schedule/csv/csv.hpp"
 
@@ -62,6 +64,13 @@ TrainingTerms terms_of(const AdviseArguments& typed) {
   terms.failures.checkpoint = time_of("--checkpoint", typed.checkpoint);
   if (terms.failures.mtbf <= Duration::zero())
     fail("--mtbf: {} is no time between failures. Give one, as 50000h.", typed.mtbf);
+  if (terms.failures.checkpoint < Duration::zero())
+    fail("--checkpoint: {} is no time that writing one takes. Give one, as 60s.", typed.checkpoint);
+  if (planner::share_lost(terms.failures, 1) >= 1)
+    fail(
+        "--mtbf {}: a GPU fails within the time of two checkpoints (--checkpoint {}), so that "
+        "training never gets on. Give the mean of one GPU, as 50000h.",
+        typed.mtbf, typed.checkpoint);
   return terms;
 }
 
@@ -90,6 +99,21 @@ void require_prompts_are_worth(const Options& options) {
                                       {"--prefill-price", &options.prefill.price}})
     if (!value->empty())
       fail("{}: it has no effect without --objective value. Add that, or leave it out.", option);
+}
+
+/// --without that names no datacenter.
+void require_leavers_are_there(const Options& options) {
+  if (options.advise.without.empty()) return;
+  const std::string& file = options.files.front();
+  const scenario::ConfigNode root =
+      scenario::scenario_tree(read_text_file(file), file, options.overrides);
+  std::vector<std::string> known;
+  if (const scenario::ConfigNode* const datacenters = root.find("datacenter"))
+    for (const scenario::ConfigNode& each : datacenters->items)
+      if (const scenario::ConfigNode* const name = each.find("name")) known.push_back(name->text);
+  for (const std::string& name : options.advise.without)
+    if (std::ranges::find(known, name) == known.end())
+      fail("--without {}: {} has no such datacenter. {}", name, file, suggestion(name, known));
 }
 
 /// Does the scenario say how many stages it has?
@@ -142,6 +166,7 @@ Answer advise_command(const Options& options) {
   const planner::AdviceOptions how = advice_options_of(options.advise);
   const TrainingTerms terms = terms_of(options.advise);
   require_prompts_are_worth(options);
+  require_leavers_are_there(options);
   if (!options.out.empty() && std::filesystem::exists(options.out))
     fail("--out {}: it exists. Name a directory that does not exist yet.", options.out);
   const Advised advised = searched(options, terms, how);

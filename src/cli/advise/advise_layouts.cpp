@@ -59,7 +59,6 @@ PlanFacts facts_of(const LayoutProblem& problem, const AdvisedLayout& layout, do
   const double time = static_cast<double>(plan.iteration.count());
   facts.interval = std::pair{static_cast<double>(plan.low.count()) / time,
                              static_cast<double>(plan.high.count()) / time};
-  facts.memory = plan.memory;
   return facts;
 }
 
@@ -178,6 +177,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
         found.layouts[static_cast<std::size_t>(advised.advice.plans[i].scenario)];
     PlanFacts facts = facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options);
     facts.set = layouts.overrides;
+    facts.memory = memory_of(advised.advice.plans[i], layout.scenario);
     advised.facts.push_back(
         with_method(std::move(facts), advised.advice.plans[i], layouts.searches.methods));
     advised.scenarios.push_back(layout.text);
@@ -186,6 +186,8 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   advised.goal = prompts ? planner::AdviceGoal::value : layouts.goal;
   advised.methods = layouts.searches.methods;
   if (!prompts) advised.bound = found.bound;
+  advised.bound_reason =
+      "every layout of the space on its best links: no turns, orders or overlaps take less";
   advised.points = found.points;
   advised.pruned = found.pruned;
   return advised;

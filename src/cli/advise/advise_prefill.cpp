@@ -117,8 +117,10 @@ PrefillInput prompts_of(const Options& options, const Scenario& scenario) {
 }
 
 FilledPlace place_of_stages(const Scenario& scenario) {
-  const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
-  return {scenario, 1, scenario.training_ranks() * gpu_hour};
+  const std::optional<double> price = prefill::gpu_hour_of(scenario);
+  const int gpus = scenario.training_ranks() * prefill::gpus_of_rank(scenario);
+  return {scenario, 1, gpus * price.value_or(kAssumedGpuHour),
+          price ? egress_dollars_of(scenario) : 0};
 }
 
 std::string carried_text(const Scenario& scenario) {
@@ -149,7 +151,6 @@ planner::Advice filled_advice(const planner::Advice& advice,
     const FilledPlace where = place(plan);
     plan.score = cost_of(plan, where);
     pool.add(plan);
-    pool.note_evaluated();
     if (filling.stopped && filling.stopped()) pool.stop();
     if (pool.is_stopped()) continue;
     if (!plan.overlap.empty()) continue;  // bubbles are those of whole blocks
@@ -159,7 +160,7 @@ planner::Advice filled_advice(const planner::Advice& advice,
   }
   if (filling.by_worth && !pool.is_stopped()) add_by_worth(pool, place, filling);
   planner::Advice found = pool.advice();
-  found.evaluated = advice.evaluated;
+  found.evaluated += advice.evaluated;  // what the search by worth chose from, too
   return found;
 }
 

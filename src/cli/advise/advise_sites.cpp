@@ -19,6 +19,9 @@ using planner::AdviceGoal;
 using planner::GpuInventory;
 using planner::SiteLayout;
 
+constexpr const char* kWhyNoneIsBelow =
+    "GPUs that compute all the time where that is best, as many pipelines as there are GPUs for";
+
 /// "datacenter.west.stages=\"0-3\"" for each datacenter of the layout and none for the others,
 /// replicas and cells, after what was given.
 std::vector<std::string> overrides_of(std::vector<std::string> set, const GpuInventory& inventory,
@@ -116,8 +119,7 @@ Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
   Advised advised;
   advised.advice = prompts ? filled_advice(found.advice,
                                            [&](const planner::AdvisedPlan& plan) {
-                                             const planner::AdvisedPlace& at_place =
-                                                 found.places[at(plan.scenario)];
+                                             const auto& at_place = found.places[at(plan.scenario)];
                                              FilledPlace where = filled_place(inventory, at_place);
                                              where.longest = sites.longest_on(at_place.layout);
                                              return where;
@@ -134,6 +136,8 @@ Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
   advised.goal = goal;
   advised.methods = sites.searches.methods;
   advised.has_places = true;
+  if (!prompts) advised.bound = found.bound;
+  advised.bound_reason = kWhyNoneIsBelow;
   const Scenario& best = found.places[at(advised.advice.best().scenario)].scenario;
   advised.header = record_header(options, best);
   advised.head = fmt::format("{}: {}", best.name, report::counted(best.ranks(), "rank"));

@@ -5,6 +5,7 @@
 #include "base/index.hpp"
 #include "base/program/option_values.hpp"
 #include "cli/advise/advised.hpp"
+#include "prefill/outcome.hpp"
 #include "report/planning.hpp"
 #include "report/record.hpp"
 #include "report/scenario_text.hpp"
@@ -43,7 +44,7 @@ std::optional<double> dollars_per_hour_of(const Scenario& scenario) {
   for (const DatacenterId where : scenario.placement) {
     const auto& price = scenario.datacenters[index(where)].price;
     if (!price) return std::nullopt;
-    dollars += *price * (scenario.model ? scenario.model->tensor_parallel : 1);
+    dollars += *price * prefill::gpus_of_rank(scenario);
   }
   return dollars;
 }
@@ -61,7 +62,26 @@ planner::AdviceGoal goal_of(const Options& options) {
              : choice<planner::AdviceGoal>("--objective", options.advise.objective);
 }
 
+double egress_dollars_of(const Scenario& scenario) {
+  constexpr double kBytesOfPrice = 1e9;
+  double dollars = 0;
+  if (!scenario.is_placed()) return dollars;
+  for (const ReplicaId replica : scenario.replica_ids())
+    for (int stage = 0; stage + 1 < scenario.parallel.stages; ++stage) {
+      const DatacenterId from = scenario.datacenter_of(scenario.rank(replica, DeviceId{stage})),
+                         to = scenario.datacenter_of(scenario.rank(replica, DeviceId{stage + 1}));
+      if (from == to) continue;
+      const double bytes = static_cast<double>(scenario.costs.message[to_size(stage)].count()) *
+                           scenario.parallel.microbatches;
+      for (const DatacenterId site : {from, to})
+        dollars +=
+            bytes / kBytesOfPrice * scenario.datacenters[index(site)].egress_price.value_or(0);
+    }
+  return dollars;
+}
+
 Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario) {
+  if (!plan.overlap.empty()) return plan.peak;
   Bytes most;
   for (const schedule::DeviceNeed& need : schedule::device_memory(plan.schedule, scenario))
     most = std::max(most, need.total());
@@ -73,10 +93,10 @@ PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
   PlanFacts facts;
   facts.scenario = file;
   facts.set = std::move(set);
-  facts.gpus =
-      std::int64_t{scenario.ranks()} * (scenario.model ? scenario.model->tensor_parallel : 1);
+  facts.gpus = std::int64_t{scenario.ranks()} * prefill::gpus_of_rank(scenario);
   facts.tokens_per_iteration = tokens_per_iteration_of(scenario);
   facts.dollars_per_hour = dollars_per_hour_of(scenario);
+  facts.egress_dollars = egress_dollars_of(scenario);
   return facts;
 }
 

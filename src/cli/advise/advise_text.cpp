@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -71,15 +72,16 @@ PlanFigures figures_of(const AdvisedPlan& plan, const Advised& advised, const Pl
   }
   if (!facts.tokens_per_iteration || !(gets_on > 0)) return figures;
   figures.tokens_per_second = *facts.tokens_per_iteration / seconds * gets_on;
+  std::optional<double> dollars;  // of an iteration
   if (facts.dollars_per_hour)
-    figures.dollars_per_million_tokens =
-        *facts.dollars_per_hour / kSecondsOfHour / *figures.tokens_per_second * 1e6;
+    dollars = *facts.dollars_per_hour / kSecondsOfHour * seconds / gets_on + facts.egress_dollars;
+  if (dollars) figures.dollars_per_million_tokens = *dollars / *facts.tokens_per_iteration * 1e6;
   if (!terms.tokens) return figures;
   const double more =
       advised.methods ? loss_figures_of(plan, *advised.methods).relative_updates : 1;
-  figures.days = std::ceil(*terms.tokens / *facts.tokens_per_iteration) * more * seconds / gets_on /
-                 kSecondsOfDay;
-  if (facts.dollars_per_hour) figures.dollars = *figures.days * 24 * *facts.dollars_per_hour;
+  const double iterations = std::ceil(*terms.tokens / *facts.tokens_per_iteration) * more;
+  figures.days = iterations * seconds / gets_on / kSecondsOfDay;
+  if (dollars) figures.dollars = iterations * *dollars;
   return figures;
 }
 
@@ -124,6 +126,8 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   json["schedule"] = schedule_of(plan, number, options);
   json["made_by"] = plan.schedule.name;
   json["overlap"] = plan.overlap.empty() ? ordered_json{} : ordered_json(plan.overlap);
+  json["overlap_search"] =
+      plan.overlap_evaluations ? ordered_json(*plan.overlap_evaluations) : ordered_json{};
   json["iteration_ns"] = plan.makespan.count();
   json["low_ns"] = figures.low ? ordered_json(figures.low->count()) : ordered_json{};
   json["high_ns"] = figures.high ? ordered_json(figures.high->count()) : ordered_json{};
@@ -132,6 +136,7 @@ ordered_json json_of(const Advised& advised, std::size_t number, const Options& 
   json["dollars_per_million_tokens"] = null_or(figures.dollars_per_million_tokens);
   json["days"] = null_or(figures.days);
   json["dollars"] = null_or(figures.dollars);
+  json["share_lost"] = planner::share_lost(terms.failures, facts.gpus);
   json["bound_ns"] =
       has_bound(plan) ? ordered_json(plan.bound.lower_bound.count()) : ordered_json{};
   json["gap"] =
@@ -158,10 +163,7 @@ ordered_json bound_json(const Advised& advised) {
   const AdvisedPlan& best = advised.advice.best();
   if (advised.goal == AdviceGoal::value) return {};
   if (advised.bound)
-    return {{unit_of(advised.goal), *advised.bound},
-            {"reason",
-             "every layout of the space on its best links: no turns, orders or overlaps "
-             "take less"}};
+    return {{unit_of(advised.goal), *advised.bound}, {"reason", advised.bound_reason}};
   if (!has_bound(best)) return {};
   return {{"ns", best.bound.lower_bound.count()}, {"reason", best.bound.reason}};
 }
@@ -260,14 +262,34 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
       share(*advice.baseline - advice.best().score), table.text(width));
 }
 
-/// The command that simulates the best plan again.
+/// Plans of which days and dollars have no end.
+std::string stuck_text(const Advised& advised, const TrainingTerms& terms) {
+  std::vector<std::size_t> stuck;
+  for (std::size_t i = 0; i < advised.facts.size(); ++i)
+    if (planner::share_lost(terms.failures, advised.facts[i].gpus) >= 1) stuck.push_back(i + 1);
+  if (stuck.empty()) return {};
+  return fmt::format(
+      "Training never gets on with plan {}: of its GPUs one fails within the time of two "
+      "checkpoints (--mtbf, --checkpoint).\n",
+      fmt::join(stuck, ", "));
+}
+
+/// The command that plays the best plan again: updates with an exchange, and bubbles with prompts.
 std::string command_of(const Advised& advised, const Options& options) {
   const PlanFacts& facts = advised.facts.front();
-  std::vector<std::string> words{"simulate", facts.scenario};
+  const AdvisedPlan& best = advised.advice.best();
+  const bool has_prompts = best.prefill_tokens.has_value();
+  std::vector<std::string> words{has_prompts ? "prefill" : "simulate", facts.scenario};
   for (const std::string& each : facts.set) words.insert(words.end(), {"--set", each});
-  words.insert(words.end(), {"--schedule", schedule_of(advised.advice.best(), 0, options)});
-  if (!advised.advice.best().overlap.empty())
-    words.insert(words.end(), {"--overlap", advised.advice.best().overlap});
+  words.insert(words.end(), {"--schedule", schedule_of(best, 0, options)});
+  if (!best.overlap.empty()) words.insert(words.end(), {"--overlap", best.overlap});
+  if (best.overlap_evaluations)
+    words.insert(words.end(), {"--overlap-search", std::to_string(*best.overlap_evaluations)});
+  if (best.method) words.insert(words.end(), {"--iterations", "8"});
+  if (has_prompts)
+    for (const auto& [option, value] : {std::pair{"--requests", &options.prefill.requests},
+                                        {"--backlog", &options.prefill.backlog}})
+      if (!value->empty()) words.insert(words.end(), {option, *value});
   return report::shell_text("longhaul", words);
 }
 
@@ -316,16 +338,18 @@ std::string advice_text(const Advised& advised, const Options& options,
   for (const planner::UnusedIdea& each : advised.advice.unused)
     text += fmt::format("Not used: {} ({}).\n", planner::to_string(each.idea), each.reason);
   if (const std::optional<double> gap = whole_gap(advised))
-    text +=
-        fmt::format("No plan {}of these {} layouts is below {}: the best is at most {} above.\n",
-                    advised.methods ? "by exact sums " : "", *advised.points,
-                    score_text(*advised.bound, advised.goal), report::percent_text(*gap) + "%");
+    text += fmt::format("No plan {}of {} is below {}: the best is at most {} above.\n",
+                        advised.methods ? "by exact sums " : "",
+                        advised.points ? fmt::format("these {} layouts", *advised.points)
+                                       : std::string{"any placement, a pipeline each,"},
+                        score_text(*advised.bound, advised.goal), report::percent_text(*gap) + "%");
   if (advised.methods)
     text +=
         "Updates to the loss are those that runs of the curves took; of a composed method they lie "
         "between those of two that ran.\n";
   if (terms.failures.mtbf == Duration::zero() && terms.tokens)
     text += "Days and dollars are without failures (--mtbf).\n";
+  text += stuck_text(advised, terms);
   if (advised.advice.is_stopped) text += "The search was ended before all was tried.\n";
   if (options.out.empty()) return text;
   return text + fmt::format("\nThe best again: {}\n", command_of(advised, options));

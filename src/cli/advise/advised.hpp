@@ -29,10 +29,12 @@ struct PlanFacts {
   std::string layout{};            ///< in words; empty: the scenario's
   nlohmann::ordered_json layout_json{};
   std::int64_t gpus = 0;
-  std::optional<double> tokens_per_iteration{}, dollars_per_hour{};
-  nlohmann::ordered_json place_json{};  ///< of given stages whose places were searched
-  std::string placed{};                 ///< the same in words
-  int parts = 1;                        ///< replicas of which its score is one's
+  std::optional<double> tokens_per_iteration{};
+  std::optional<double> dollars_per_hour{};  ///< of its GPUs
+  double egress_dollars = 0;                 ///< of an iteration, beside them
+  nlohmann::ordered_json place_json{};       ///< of given stages whose places were searched
+  std::string placed{};                      ///< the same in words
+  int parts = 1;                             ///< replicas of which its score is one's
   std::optional<std::pair<double, double>> interval{};  ///< 90% of measured over predicted times
   Bytes memory;
 };
@@ -47,6 +49,7 @@ struct Advised {
   bool has_places = false;  ///< the places of its stages were searched
   planner::AdviceGoal goal = planner::AdviceGoal::time;
   std::optional<planner::Score> bound{};              ///< of all plans
+  std::string bound_reason{};                         ///< why none is below it
   std::optional<planner::TrainingMethods> methods{};  ///< that were allowed
   std::optional<std::int64_t> points{}, pruned{};
 };
@@ -64,7 +67,9 @@ struct Advised {
 /// What a plan of a placed scenario says, but for its memory.
 [[nodiscard]] PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
                                         std::vector<std::string> set);
-/// The most of a device.
+/// Of an iteration: activations and gradients of them that leave datacenters at their prices.
+[[nodiscard]] double egress_dollars_of(const Scenario& scenario);
+/// The most of a device: under its overlap, should it have one.
 [[nodiscard]] Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario);
 /// Whose bubbles are filled: those of a plan's scenario, of which there are `copies` that compute
 /// prompts of their own.

@@ -22,13 +22,14 @@ planner::Worth worth_of(const FilledSchedule& filled, double per_second) {
 Result<planner::WorthResult> try_best_by_value(const planner::SearchOptions& search,
                                                const Scenario& scenario,
                                                const PrefillInput& input) {
-  const double gpu_hour = prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour);
+  const double rank_hour =
+      prefill::gpu_hour_of(scenario).value_or(kAssumedGpuHour) * prefill::gpus_of_rank(scenario);
   const auto judge = [&](const Schedule& schedule,
                          Duration fastest) -> std::optional<planner::Worth> {
     Result<SimulatedBubbles> bubbles = try_bubbles_of(schedule, scenario, search.arrangement);
     if (!bubbles) return std::nullopt;
     const FilledSchedule filled = place_prompts(*std::move(bubbles), scenario, input);
-    return worth_of(filled, value_per_second(filled, gpu_hour, fastest, *input.price));
+    return worth_of(filled, value_per_second(filled, rank_hour, fastest, *input.price));
   };
   return planner::try_find_worthiest(scenario, search, judge);
 }

@@ -135,10 +135,10 @@ void play(const Scenario& scenario, const PrefillInput& input, const plan::Weath
 
 }  // namespace
 
-double value_per_second(const FilledSchedule& filled, double gpu_hour, Duration fastest,
+double value_per_second(const FilledSchedule& filled, double rank_hour, Duration fastest,
                         double price) {
   const double of_iteration =
-      filled.bubbles.iteration.gpus * gpu_hour * static_cast<double>(fastest.count()) / 3.6e12;
+      filled.bubbles.iteration.gpus * rank_hour * static_cast<double>(fastest.count()) / 3.6e12;
   const auto iterations = std::max<std::int64_t>(1, filled.outcome.iterations);
   return (static_cast<double>(iterations) * of_iteration +
           static_cast<double>(filled.outcome.tokens_served) * price / 1e6) *
@@ -153,7 +153,8 @@ ScheduleValue schedule_value(const Scenario& scenario, const std::vector<FilledS
   Duration fastest = Duration::max();
   for (const FilledSchedule& each : all) fastest = std::min(fastest, each.bubbles.iteration.period);
   for (const FilledSchedule& each : all)
-    value.per_second.push_back(value_per_second(each, value.gpu_hour, fastest, price));
+    value.per_second.push_back(
+        value_per_second(each, value.gpu_hour * prefill::gpus_of_rank(scenario), fastest, price));
   value.chosen = static_cast<std::size_t>(std::ranges::max_element(value.per_second) -
                                           value.per_second.begin());
   return value;
@@ -229,9 +230,9 @@ FilledSchedule fill_bubbles(SimulatedBubbles bubbles, const Scenario& scenario,
                                                 filled.outcome.iterations);
   }
   if (const auto price = prefill::gpu_hour_of(scenario))
-    filled.cost =
-        prefill::prefill_cost(filled.served, filled.decisions, iteration.gpus, *price,
-                              wall_of(filled), filled.played ? filled.played->delay : Duration{});
+    filled.cost = prefill::prefill_cost(
+        filled.served, filled.decisions, iteration.gpus * prefill::gpus_of_rank(scenario), *price,
+        wall_of(filled), filled.played ? filled.played->delay : Duration{});
   return filled;
 }
 

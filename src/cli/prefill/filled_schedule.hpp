@@ -79,8 +79,9 @@ struct ScheduleValue {
   std::vector<double> per_second;  ///< by schedule
   std::size_t chosen = 0;          ///< the largest; of equal ones the first
 };
-/// Of one schedule. `fastest`: the period of the fastest schedule; `price`: $ of 10^6 tokens.
-[[nodiscard]] double value_per_second(const FilledSchedule& filled, double gpu_hour,
+/// Of one schedule. `rank_hour`: $ of a rank's GPUs; `fastest`: the period of the fastest schedule;
+/// `price`: $ of 10^6 tokens.
+[[nodiscard]] double value_per_second(const FilledSchedule& filled, double rank_hour,
                                       Duration fastest, double price);
 [[nodiscard]] ScheduleValue schedule_value(const Scenario& scenario,
                                            const std::vector<FilledSchedule>& all, double price);

@@ -1,6 +1,7 @@
 #include "cli/report/advice_page.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
@@ -41,6 +42,22 @@ std::string score_text(const ordered_json& score, const std::string& unit) {
   return unit == "ns" ? advised_time(score) : fmt::format("${:.4g}", score.get<double>() * 1e-9);
 }
 
+/// Are plans compared by an iteration over its replicas?
+bool is_of_pipeline(const ordered_json& advice) {
+  const ordered_json& compared = at_or_null(advice, "compared");
+  return compared.is_string() && compared.get<std::string>() == "pipeline";
+}
+
+/// A plan's times in those that plans are compared by: of all updates, or over its replicas.
+ordered_json compared_time(const ordered_json& advice, const ordered_json& plan, const char* key) {
+  const ordered_json &time = at_or_null(plan, key), &loss = at_or_null(plan, "loss");
+  if (!time.is_number() || unit_of(advice) != "ns") return {};
+  double scale = 1;
+  if (loss.is_object()) scale = loss.at("updates").get<double>();
+  if (is_of_pipeline(advice)) scale /= plan.at("place").at("replicas").get<double>();
+  return std::llround(time.get<double>() * scale);
+}
+
 std::int64_t added_by(const ordered_json& idea, const std::string& unit) {
   return idea.at("added_" + unit).get<std::int64_t>();
 }
@@ -78,7 +95,7 @@ std::string advice_won(const ordered_json& best) {
   if (const auto& tokens = at_or_null(best, "tokens_per_second"); tokens.is_number())
     text += fmt::format(", {:.0f} tokens/s", tokens.get<double>());
   if (const auto& dollars = at_or_null(best, "dollars_per_million_tokens"); dollars.is_number())
-    text += fmt::format(", {:.4f} $ of GPUs for a million tokens", dollars.get<double>());
+    text += fmt::format(", {:.4f} $ for a million tokens", dollars.get<double>());
   if (const ordered_json& loss = at_or_null(best, "loss"); loss.is_object())
     text += fmt::format(", {} to a loss of {:g} by {}", advised_time(loss.at("time_ns")),
                         loss.at("target").get<double>(), loss.at("method").get<std::string>());
@@ -98,8 +115,9 @@ std::string advice_by_how_much(const ordered_json& advice) {
     return "No plan without ideas fits: there is nothing to compare it with.";
   const ordered_json& loss = at_or_null(advice.at("plans").at(0), "loss");
   const std::string over = fmt::format(
-      "the best plan without any idea, which {} {}{}", unit == "ns" ? "takes" : "costs",
+      "the best plan without any idea, which {} {}{}{}", unit == "ns" ? "takes" : "costs",
       score_text(baseline, unit),
+      is_of_pipeline(advice) ? " for one pipeline (an iteration over its replicas)" : "",
       loss.is_object() ? fmt::format(" to a loss of {:g}", loss.at("target").get<double>()) : "");
   std::int64_t gain = 0;
   const ordered_json* most = nullptr;
@@ -175,6 +193,8 @@ Options simulation_of(const ordered_json& advice, const ordered_json& best,
   options.schedule = (directory / "plan-1.csv").string();
   if (const auto& overlap = at_or_null(best, "overlap"); overlap.is_string())
     options.overlap = overlap.get<std::string>();
+  if (const auto& most = at_or_null(best, "overlap_search"); most.is_number())
+    options.planner.overlap_search = std::to_string(most.get<std::size_t>());
   options.out = trace.string();
   return options;
 }
@@ -219,8 +239,9 @@ report::ReportedRun run_of_best(const ordered_json& advice, const ordered_json& 
 ordered_json row_of_plan(const ordered_json& plan, std::size_t number) {
   ordered_json row{{"plan", number + 1}, {"ideas", joined_ideas(plan)}};
   for (const char* key : {"made_by", "overlap", "iteration_ns", "gap", "tokens_per_second",
-                          "dollars_per_million_tokens", "memory_bytes"})
+                          "dollars_per_million_tokens", "memory_bytes", "gpus", "net_dollars"})
     row[key] = at_or_null(plan, key);
+  row["loss_ns"] = at_or_null(at_or_null(plan, "loss"), "time_ns");
   if (const ordered_json& layout = at_or_null(plan, "layout"); layout.is_object())
     row["made_by"] =
         fmt::format("({}, {}, {}) {}", layout.at("tensor").get<int>(), layout.at("data").get<int>(),
@@ -246,22 +267,21 @@ report::RunPage page_of_answer(const ordered_json& advice, const fs::path& direc
   ordered_json plans = ordered_json::array();
   for (const ordered_json& plan : advice.at("plans"))
     plans.push_back(row_of_plan(plan, plans.size()));
-  ordered_json data{
-      {"sentences",
-       {advice_asked(advice), advice_won(best), advice_by_how_much(advice),
-        advice_how_true(best, directory), ""}},
-      {"schedules", ordered_json::array()},
-      {"advice",
-       {{"plans", std::move(plans)},
-        {"unit", unit_of(advice)},
-        {"baseline", at_or_null(advice, ("baseline_" + unit_of(advice)).c_str())},
-        {"bound", unit_of(advice) == "ns" ? at_or_null(best, "bound_ns") : ordered_json{}},
-        {"waterfall", waterfall_of(advice)},
-        {"not_used", advice.at("not_used")},
-        {"placed", at_or_null(advice, "placed")}}},
-      {"timelines", ordered_json::array()},
-      {"runs", ordered_json::array()},
-      {"left_out", ""}};
+  ordered_json data{{"sentences",
+                     {advice_asked(advice), advice_won(best), advice_by_how_much(advice),
+                      advice_how_true(best, directory), ""}},
+                    {"schedules", ordered_json::array()},
+                    {"advice",
+                     {{"plans", std::move(plans)},
+                      {"unit", unit_of(advice)},
+                      {"baseline", at_or_null(advice, ("baseline_" + unit_of(advice)).c_str())},
+                      {"bound", compared_time(advice, best, "bound_ns")},
+                      {"waterfall", waterfall_of(advice)},
+                      {"not_used", advice.at("not_used")},
+                      {"placed", at_or_null(advice, "placed")}}},
+                    {"timelines", ordered_json::array()},
+                    {"runs", ordered_json::array()},
+                    {"left_out", ""}};
   data["made_by"] = fmt::format("longhaul {} ({})", version(), git_commit());
   return {advice.at("scenario").get<std::string>() + ": advice", std::move(data)};
 }

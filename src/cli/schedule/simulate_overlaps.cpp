@@ -90,15 +90,16 @@ void write_overlaps_trace(const Options& options, const Scenario& scenario,
   trace::write_trace(options.out, trace);
 }
 
-/// SIGINT ends a search, and so does the end of its time, with the best so far. A terminal shows
-/// how far it is.
+/// SIGINT ends a search, and so does the end of its time or --overlap-search, with the best so far.
+/// A terminal shows how far it is.
 planner::SearchWatch watch_of(const std::string& schedule, const std::string& overlap,
-                              Duration limit) {
+                              const planner::PlannerOptions& planner) {
   const std::string name = fmt::format("{} {}", schedule, overlap);
-  return planner::ended_after(limit, [name](std::size_t evaluated) {
-    WorkingLine::step(fmt::format("{}, {} iterations simulated", name, evaluated));
-    return StopSignal::came();
-  });
+  return planner::ended_after(
+      planner.solver.time_limit, [name, most = planner.overlap_evaluations](std::size_t evaluated) {
+        WorkingLine::step(fmt::format("{}, {} iterations simulated", name, evaluated));
+        return StopSignal::came() || (most && evaluated >= *most);
+      });
 }
 
 std::vector<planner::OverlapResult> overlap_rows(
@@ -113,9 +114,9 @@ std::vector<planner::OverlapResult> overlap_rows(
       planner::OverlapLimits of_row = is_searched ? limits : planner::OverlapLimits{};
       of_row.orders_too = made.found.has_value();
       if (is_searched && !stop) stop.emplace();
-      rows.push_back(planner::evaluate_overlap(
-                         *overlap, made.schedule, scenario, planner.search.arrangement, of_row,
-                         watch_of(made.schedule.name, overlap->name, planner.solver.time_limit))
+      rows.push_back(planner::evaluate_overlap(*overlap, made.schedule, scenario,
+                                               planner.search.arrangement, of_row,
+                                               watch_of(made.schedule.name, overlap->name, planner))
                          .or_throw());
     }
   return rows;

@@ -127,6 +127,8 @@ Json asked_of(const PipelineOptions& options, const Scenario& scenario, int rank
                 {"--emulate", options.emulate},
                 {"--credit", options.credit}};
   if (!options.overlap.empty()) asked["--overlap"] = options.overlap;
+  if (!options.planner.overlap_search.empty())
+    asked["--overlap-search"] = options.planner.overlap_search;
   asked.update(planner_json(options.planner));
   asked["--compute"] = Json(compute_json(options.compute));
   return asked;

@@ -238,11 +238,13 @@ private:
       }
       for (const std::string& overlap : words_of(options_.overlap, ',')) {
         handed["overlap"] = overlap;
-        handed["searched"] = searched_overlap(overlap, made.schedule, scenario.as_played(),
-                                              planner_.search.arrangement,
-                                              {.of_real_layers = options_.compute.compute == "real",
-                                               .orders_too = made.found.has_value()},
-                                              planner_.solver.time_limit);
+        const auto& most = planner_.overlap_evaluations;
+        handed["searched"] = searched_overlap(
+            overlap, made.schedule, scenario.as_played(), planner_.search.arrangement,
+            {.of_real_layers = options_.compute.compute == "real",
+             .orders_too = made.found.has_value()},
+            planner::ended_after(planner_.solver.time_limit,
+                                 most ? planner::ended_at(*most) : planner::SearchWatch{}));
         input["schedules"].push_back(handed);
       }
     }

@@ -75,12 +75,11 @@ DecidedIteration read_decided(const Json& searched, const std::string& name,
 
 Json searched_overlap(const std::string& overlap, const Schedule& schedule,
                       const Scenario& scenario, Arrangement arrangement,
-                      const planner::OverlapLimits& limits, Duration time) {
+                      const planner::OverlapLimits& limits, const planner::SearchWatch& watch) {
   const collective::Overlap& how = *collective::parse_overlaps(overlap).front();
   if (!how.is_searched()) return nullptr;
-  const DecidedIteration found = planner::decided_iteration(how, schedule, scenario, arrangement,
-                                                            limits, planner::ended_after(time))
-                                     .or_throw();
+  const DecidedIteration found =
+      planner::decided_iteration(how, schedule, scenario, arrangement, limits, watch).or_throw();
   return {{"csv", schedule::write_csv(*found.plan.schedule)},
           {"iteration", collective::to_text(found.plan)},
           {"alpha", found.alpha},

@@ -30,12 +30,14 @@ struct OverlapMeasurement {
 /// the one that writes the record that and the prediction.
 enum class OverlapFacts : std::uint8_t { plan, work, work_and_prediction };
 
-/// For rank 0: searches a schedule's iteration under an overlap, at most for `time`, once for all
-/// ranks. Null: the overlap has a pass of its own, which each rank takes. Throws Error as `simulate
+/// For rank 0: searches a schedule's iteration under an overlap, as far as `watch` lets it, once
+/// for all ranks. Null: the overlap has a pass of its own, which each rank takes. Throws Error as
+/// `simulate
 /// --overlap` refuses.
 [[nodiscard]] nlohmann::json searched_overlap(const std::string& overlap, const Schedule& schedule,
                                               const Scenario& scenario, Arrangement arrangement,
-                                              const planner::OverlapLimits& limits, Duration time);
+                                              const planner::OverlapLimits& limits,
+                                              const planner::SearchWatch& watch);
 
 /// Plans a schedule under the overlap of that name, instead of its blocks: operators, and
 /// collectives as messages. Its name becomes that of both, "gpipe+zero3". `searched` is what rank 0

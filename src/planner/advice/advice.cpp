@@ -32,7 +32,7 @@ Result<Advice> advise(const Scenario& scenario, const AdviceOptions& options) {
     return refused("no plan is within the deadline ({} evaluated). Give more time.",
                    pool.advice().evaluated);
   Advice advice = pool.advice();
-  if (options.keeps_all) advice.all = pool.plans();
+  if (options.keeps_all) advice.all = pool.plans_in_time();
   return advice;
 }
 

@@ -61,7 +61,12 @@ struct AdvisedPlan {
   std::optional<std::size_t> method{};     ///< of AdviceOptions::methods: index into `others`
   Bytes message{};                         ///< of a set of a part, with a method
   Duration alone{};                        ///< of an iteration without gradients, with a method
-  bool is_late = false;                    ///< it ends after the deadline: no answer, but a start
+  Duration late_by{};                      ///< beyond the longest: no answer, but a start
+  Bytes peak{};                            ///< the most that a rank holds, with an overlap
+  /// Iterations that the search of its overlap simulated: as far again, and it is the same one.
+  std::optional<std::size_t> overlap_evaluations{};
+
+  [[nodiscard]] bool is_late() const { return late_by > Duration::zero(); }
 };
 
 /// What an idea gains; below 0 never.
@@ -84,7 +89,7 @@ struct Advice {
   std::optional<Score> baseline;     ///< of the best plan without ideas; nothing: none fits
   std::vector<IdeaValue> waterfall;  ///< each next one gains most; empty without a baseline
   std::vector<UnusedIdea> unused;
-  std::vector<AdvisedPlan> all;  ///< that were tried, with AdviceOptions::keeps_all
+  std::vector<AdvisedPlan> all;  ///< short enough ones, with AdviceOptions::keeps_all
   std::size_t evaluated = 0;     ///< plans that were simulated by name
   bool is_stopped = false;       ///< before all was tried
 
@@ -98,7 +103,7 @@ struct AdviceOptions {
   /// Asked between plans and while cells, orders and turns are searched, from many threads: true
   /// ends the search.
   std::function<bool()> stopped;
-  std::optional<Duration> longest{};         ///< plans that take longer are none
+  std::optional<Duration> longest{};         ///< plans that take longer are none, but starts
   bool keeps_all = false;                    ///< also what is no better than others
   std::optional<TrainingMethods> methods{};  ///< nothing: iterations have exact sums
   /// Told of the best so far when `done` of `all` steps are done.

@@ -66,7 +66,7 @@ void Contest::search_further(const WithTurns& with_turns) {
     adviser_of(number).try_methods(time_left() / static_cast<std::int64_t>(all), Searched::no);
   for (std::size_t number = 0; number < all; ++number)
     if (entries_[number].is_searched || rank_of(number) < kSearched) further_.push_back(number);
-  std::ranges::stable_sort(further_, {}, [&](std::size_t number) { return best_of(number); });
+  std::ranges::stable_sort(further_, {}, [&](std::size_t number) { return standing_of(number); });
   std::size_t left = further_.size();
   for (const std::size_t number : further_) {
     if (pool_.best() != nullptr && must_stop()) return;
@@ -98,7 +98,7 @@ std::size_t Contest::rank_of(std::size_t number) const {
   std::size_t better = 0;
   for (std::size_t other = 0; other < entries_.size(); ++other)
     if (entries_[other].base == entries_[number].base &&
-        std::pair{best_of(other), other} < std::pair{best_of(number), number})
+        std::pair{standing_of(other), other} < std::pair{standing_of(number), number})
       ++better;
   return better;
 }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -52,8 +53,8 @@ private:
   void try_turns(std::optional<Entry> entry, Duration time);
   /// How many of the same combination of ideas are better.
   [[nodiscard]] std::size_t rank_of(std::size_t number) const;
-  [[nodiscard]] Score best_of(std::size_t number) const {
-    return pool_.best_of(static_cast<int>(number));
+  [[nodiscard]] std::pair<Duration, Score> standing_of(std::size_t number) const {
+    return pool_.standing_of(static_cast<int>(number));
   }
   /// The best so far, when so many more steps are done.
   void tell(int steps);

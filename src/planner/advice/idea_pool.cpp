@@ -1,6 +1,8 @@
 #include "planner/advice/idea_pool.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -43,7 +45,7 @@ void IdeaPool::add(AdvisedPlan plan) { plans_.push_back(std::move(plan)); }
 const AdvisedPlan* IdeaPool::best_within(const IdeaSet& ideas) const {
   const AdvisedPlan* best = nullptr;
   for (const AdvisedPlan& each : plans_)
-    if (!each.is_late && is_within(each.ideas, ideas) &&
+    if (!each.is_late() && is_within(each.ideas, ideas) &&
         (best == nullptr || each.score < best->score))
       best = &each;
   return best;
@@ -60,11 +62,17 @@ bool IdeaPool::has_method(int scenario) const {
   });
 }
 
-Score IdeaPool::best_of(int scenario) const {
-  Score best = std::numeric_limits<Score>::max();
+std::pair<Duration, Score> IdeaPool::standing_of(int scenario) const {
+  std::pair best{Duration::max(), std::numeric_limits<Score>::max()};
   for (const AdvisedPlan& each : plans_)
-    if (each.scenario == scenario && !each.is_late) best = std::min(best, each.score);
+    if (each.scenario == scenario) best = std::min(best, {each.late_by, each.score});
   return best;
+}
+
+std::vector<AdvisedPlan> IdeaPool::plans_in_time() const {
+  std::vector<AdvisedPlan> found;
+  std::ranges::copy_if(plans_, std::back_inserter(found), std::not_fn(&AdvisedPlan::is_late));
+  return found;
 }
 
 std::vector<Schedule> IdeaPool::fastest_of(int scenario, const IdeaSet& ideas,
@@ -128,8 +136,12 @@ std::vector<IdeaValue> IdeaPool::waterfall() const {
 }
 
 std::string IdeaPool::reason_of(Idea idea) const {
-  const bool is_tried =
-      std::ranges::any_of(plans_, [&](const AdvisedPlan& plan) { return has(plan.ideas, idea); });
+  bool is_tried = false, is_in_time = false;
+  for (const AdvisedPlan& plan : plans_) {
+    is_tried |= has(plan.ideas, idea);
+    is_in_time |= has(plan.ideas, idea) && !plan.is_late();
+  }
+  if (is_tried && !is_in_time) return "every plan with it ends after the deadline";
   for (const Exclusion& each : exclusions_) {
     if (each.one != idea && each.other != idea) continue;
     const Idea other = each.one == idea ? each.other : each.one;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <utility>
 
 #include "planner/advice/advice.hpp"
 #include "schedule/generators/registry.hpp"
@@ -29,9 +30,9 @@ public:
   [[nodiscard]] const AdvisedPlan* best() const { return best_within(IdeaSet{}.set()); }
   /// Is there a plan of the scenario with a method, or with sums as one exchanges them?
   [[nodiscard]] bool has_method(int scenario) const;
-  /// Of the scenario's best plan; the greatest number: it has none.
-  [[nodiscard]] Score best_of(int scenario) const;
-  /// Of the scenario's plans with these very ideas; the fastest first.
+  /// Of the scenario's best plan, to compare: its score, the later ones by how late they are.
+  [[nodiscard]] std::pair<Duration, Score> standing_of(int scenario) const;
+  /// Of the scenario's plans with these very ideas, late ones too; the fastest first.
   [[nodiscard]] std::vector<Schedule> fastest_of(int scenario, const IdeaSet& ideas,
                                                  std::size_t most) const;
   /// The plans of a scenario without a bound have this one from now on: those that sum gradients.
@@ -51,6 +52,7 @@ public:
 
   [[nodiscard]] Advice advice() const;
   [[nodiscard]] const std::vector<AdvisedPlan>& plans() const { return plans_; }
+  [[nodiscard]] std::vector<AdvisedPlan> plans_in_time() const;
 
 private:
   [[nodiscard]] Score score_with(const IdeaSet& ideas) const;

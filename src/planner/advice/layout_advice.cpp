@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -99,7 +98,7 @@ public:
   [[nodiscard]] LayoutAdvice advice() {
     LayoutAdvice found;
     found.advice = pool_.advice();
-    if (options_.searches.keeps_all) found.advice.all = pool_.plans();
+    if (options_.searches.keeps_all) found.advice.all = pool_.plans_in_time();
     if (bound_is_known_) found.bound = whole_bound(found.advice);
     found.points = points_;
     found.pruned = pruned_;
@@ -110,16 +109,20 @@ public:
 private:
   /// Of all plans by exact sums, as their scores are.
   [[nodiscard]] std::optional<Score> whole_bound(const Advice& advice) const {
-    if (has(advice.best().ideas, Idea::method)) return std::nullopt;  // it is none of such plans
+    if (!bound_ || has(advice.best().ideas, Idea::method)) return std::nullopt;  // of no such plan
     const double updates = options_.searches.methods ? *options_.searches.methods->updates() : 1;
-    const double bound = updates * static_cast<double>(bound_);
-    return bound < static_cast<double>(advice.best().score) ? std::llround(bound)
-                                                            : advice.best().score;
+    constexpr double kMost = 0x1p62;
+    return std::llround(std::min(kMost, updates * static_cast<double>(*bound_)));
   }
 
   struct Tried {
     AdvisedLayout layout;
     IdeaSet base;
+  };
+  struct Hopeful {
+    explicit Hopeful(LayoutProblem of) : problem{std::move(of)} {}
+    LayoutProblem problem;
+    LayoutTimer timer{problem};
   };
 
   /// Every datacenter that has GPUs.
@@ -137,9 +140,16 @@ private:
     });
     if (numbers.empty()) return;
     const LayoutSpace space = has(base, Idea::layout) ? space_ : rule_of_thumb(problem, space_);
-    std::vector<LayoutPlan> plans = searched(problem, numbers, space, base.count() == 2);
-    std::ranges::stable_sort(plans, {}, [&](const LayoutPlan& plan) { return score_of(plan); });
-    take_best(plans, base, kTriedByTime);
+    LayoutSearch search = searched(problem, numbers, space);
+    if (base.count() == 2) {
+      points_ = search.points;
+      for (const auto& [reason, count] : search.pruned) pruned_ += count;
+      for (const auto* const counts : {&search.refused, &search.pruned})
+        for (const auto& [reason, count] : *counts) refused_[reason] += count;
+    }
+    std::ranges::stable_sort(search.plans, {},
+                             [&](const LayoutPlan& plan) { return standing_of(plan); });
+    take_best(search.plans, base, kTriedByTime);
     if (base.count() == 2) take_most_hopeful(problem, numbers, space);
   }
 
@@ -156,23 +166,17 @@ private:
 
   /// Every layout that a bound does not leave out, with the numbers of the whole problem's
   /// placings.
-  std::vector<LayoutPlan> searched(const LayoutProblem& problem, const std::vector<int>& numbers,
-                                   const LayoutSpace& space, bool counts) {
+  LayoutSearch searched(const LayoutProblem& problem, const std::vector<int>& numbers,
+                        const LayoutSpace& space) {
     LayoutSearchOptions how;
-    how.keeps_all = true;
+    how.keeps_all = how.keeps_late = true;
     how.exhaustive = options_.idle_nanodollars > 0 && few_layouts(space);
     if (!options_.searches.methods) how.longest = options_.searches.longest;
     how.is_stopped = options_.searches.stopped;
     LayoutSearch search = search_layouts(problem, space, how);
     if (search.gap_time != 0.0) bound_is_known_ = false;  // it was stopped
-    if (counts) {
-      points_ = search.points;
-      for (const auto& [reason, count] : search.pruned) pruned_ += count;
-      for (const auto& [reason, count] : search.refused) refused_[reason] += count;
-      for (const auto& [reason, count] : search.pruned) refused_[reason] += count;
-    }
     for (LayoutPlan& plan : search.plans) plan.layout.placing = numbers[at(plan.layout.placing)];
-    return std::move(search.plans);
+    return search;
   }
 
   /// Those that could be best with turns and overlaps, and the bound of all.
@@ -185,12 +189,15 @@ private:
       keep_placings(part, kept, [&](const SiteChoice& choice) { return choice.split == split; });
       if (kept.empty()) continue;
       for (int& number : kept) number = numbers[at(number)];
-      for (LayoutPlan& plan : searched(part, kept, space, false)) {
-        bound_ = std::min(bound_, score_of(plan, plan.bound));
-        hopeful.push_back(plan);
-      }
+      const LayoutSearch search = searched(part, kept, space);
+      hopeful.insert(hopeful.end(), search.plans.begin(), search.plans.end());
+      const auto& least = options_.goal == AdviceGoal::time ? search.soonest : search.thriftiest;
+      if (!least) continue;
+      const Score bound = score_without_prompts(*least, least->bound);
+      bound_ = std::min(bound, bound_.value_or(bound));
     }
-    std::ranges::stable_sort(hopeful, {}, [&](const LayoutPlan& plan) { return score_of(plan); });
+    std::ranges::stable_sort(hopeful, {},
+                             [&](const LayoutPlan& plan) { return standing_of(plan); });
     for (LayoutPlan& plan : hopeful) set_static_time(plan);
     take_best(hopeful, IdeaSet{}.set(), kTriedByBound);
   }
@@ -203,12 +210,27 @@ private:
     plan.bound = least_makespan(plan.layout, times);
   }
 
+  [[nodiscard]] double cost_of(const LayoutPlan& plan, Duration time) const {
+    constexpr double kNsOfHour = 3600e9, kNanodollars = 1e9;
+    return static_cast<double>(time.count()) / kNsOfHour * plan.priced_gpus *
+           options_.dollars_per_gpu_hour * kNanodollars;
+  }
+
+  [[nodiscard]] Score score_without_prompts(const LayoutPlan& plan, Duration time) const {
+    return options_.goal == AdviceGoal::time ? time.count() : std::llround(cost_of(plan, time));
+  }
+
   [[nodiscard]] Score score_of(const LayoutPlan& plan, Duration time) {
     if (options_.goal == AdviceGoal::time) return time.count();
-    constexpr double kNsOfHour = 3600e9, kNanodollars = 1e9;
-    const double cost = static_cast<double>(time.count()) / kNsOfHour * plan.priced_gpus *
-                        options_.dollars_per_gpu_hour * kNanodollars;
-    return std::llround(cost - options_.idle_nanodollars * idle_ns(plan, time));
+    return std::llround(cost_of(plan, time) - options_.idle_nanodollars * idle_ns(plan, time));
+  }
+
+  /// By its score, the later ones by how late they are.
+  [[nodiscard]] std::pair<Duration, Score> standing_of(const LayoutPlan& plan) {
+    Duration late{};
+    if (const auto longest = longest_on(plan.layout.gpus()); longest && !options_.searches.methods)
+      late = std::max(late, plan.iteration - *longest);
+    return {late, score_of(plan)};
   }
 
   /// Of all GPUs in an iteration of that time; 0 where idle time earns nothing.
@@ -221,10 +243,28 @@ private:
   }
   [[nodiscard]] Score score_of(const LayoutPlan& plan) { return score_of(plan, plan.iteration); }
 
+  /// Is it late in any order, also with turns and overlaps?
+  [[nodiscard]] bool is_hopeless(const LayoutPlan& plan) {
+    const Layout& layout = plan.layout;
+    const auto longest = longest_on(layout.gpus());
+    if (!longest || plan.iteration <= *longest || options_.searches.methods) return false;
+    const SiteSplit split = problem_.placings[at(layout.placing)].split;
+    auto hopeful = hopeful_.find(split);
+    if (hopeful == hopeful_.end())
+      hopeful = hopeful_.try_emplace(split, optimistic(problem_, split)).first;
+    LayoutTimer& timer = hopeful->second.timer;
+    return timer.graph(layout) != nullptr &&
+           least_of_any_order(layout, timer.times(layout)) > *longest;
+  }
+
   /// Of the sorted plans the first `most` layouts that are not there yet.
   void take_best(const std::vector<LayoutPlan>& plans, const IdeaSet& base, std::size_t most) {
     for (const LayoutPlan& plan : plans) {
       if (most == 0) return;
+      if (is_hopeless(plan)) {
+        if (base.count() == 2) ++refused_["deadline"];
+        continue;
+      }
       if (!taken_.insert(without_order(plan.layout)).second) continue;
       IdeaSet ideas = base & (only(Idea::layout) | only(Idea::sites));
       if (uses_all(problem_.placings[at(plan.layout.placing)]))
@@ -287,11 +327,12 @@ private:
   IdeaPool pool_;
   Contest contest_;
   LayoutTimer timer_{problem_};
+  std::map<SiteSplit, Hopeful> hopeful_;
   std::map<Layout, double> busy_ns_;  ///< by layout without an order, where idle time earns
   OrderTimer orders_;
   std::deque<Tried> tried_;
   std::set<Layout> taken_;
-  Score bound_ = std::numeric_limits<Score>::max();
+  std::optional<Score> bound_;
   bool bound_is_known_ = true;
   std::int64_t points_ = 0, pruned_ = 0;
   std::map<std::string, std::int64_t> refused_;

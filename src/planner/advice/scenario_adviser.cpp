@@ -43,8 +43,8 @@ void ScenarioAdviser::add(AdvisedPlan plan) {
     updates = *methods.updates(plan.method);
     share = updates / *methods.updates();
   }
-  plan.is_late = place_.longest && scaled(plan.makespan, share) > *place_.longest;
-  if (plan.is_late && !options_.methods) return;
+  if (place_.longest)
+    plan.late_by = std::max(Duration::zero(), scaled(plan.makespan, share) - *place_.longest);
   plan.scenario = place_.scenario;
   plan.ideas |= place_.base;
   plan.score = times(place_.score(plan.makespan), updates);
@@ -202,12 +202,16 @@ void ScenarioAdviser::add_overlapped(const collective::Overlap& overlap, const S
     return;
   }
   if (!result->fits()) return;
+  std::optional<std::size_t> evaluated;
+  if (result->certificate) evaluated = result->certificate->evaluated;
   add({.schedule = schedule,
        .overlap = overlap.name,
        .makespan = result->makespan,
        .ideas = with | only(Idea::overlap),
        .bound = {result->bound.lower_bound, "any partition and order of its collectives",
-                 result->bound.reason}});
+                 result->bound.reason},
+       .peak = result->peak,
+       .overlap_evaluations = evaluated});
 }
 
 std::optional<std::string> ScenarioAdviser::why_no_methods() const {

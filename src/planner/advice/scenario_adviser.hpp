@@ -19,7 +19,7 @@ public:
     int scenario = 0;
     IdeaSet base;  ///< ideas that all of its plans use
     std::function<Score(Duration)> score = [](Duration time) { return time.count(); };
-    std::optional<Duration> longest{};  ///< plans that take longer are none
+    std::optional<Duration> longest{};  ///< plans that take longer are late
   };
   /// All outlive it.
   ScenarioAdviser(const Scenario& scenario, const AdviceOptions& options, IdeaPool& pool,

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/index.hpp"
 #include "planner/advice/contest.hpp"
 #include "planner/make_schedule.hpp"
 #include "planner/sites/cell_scenario.hpp"
@@ -24,6 +26,38 @@ constexpr double kShareOfPlanner = 0.2;
 /// Its searches, about: algorithm 1, by one or two objectives, without sums.
 constexpr int kSearches = 4;
 constexpr int kMostSearched = 12;  ///< datacenters, by search_sites()
+
+/// GPUs that compute all the time where that is fastest, or cheapest; as many pipelines as there
+/// are GPUs for.
+std::optional<Score> bound_of_any(const GpuInventory& inventory, const SiteAdviceOptions& options) {
+  const int replicas = inventory.most_cells(1);
+  if (options.searches.methods || replicas == 0) return std::nullopt;
+  constexpr double kNanodollars = 1e9, kNsOfHour = 3600e9;
+  const Costs& costs = inventory.costs();
+  double work = 0, nanodollars = 0;  // of a microbatch on all stages
+  for (const DeviceId stage : inventory.scenario().device_ids()) {
+    double fastest = std::numeric_limits<double>::max(), cheapest = fastest;
+    for (const DatacenterId site : ordered_datacenters(inventory, SiteOrder::availability)) {
+      const Datacenter& there = inventory.scenario().datacenters[index(site)];
+      const auto time = [&](const std::vector<Duration>& of_stages) {
+        return scaled(of_stages[index(stage)], 1 / there.speed);
+      };
+      const Duration least = time(costs.forward) +
+                             std::min(time(costs.backward), time(costs.dgrad) + time(costs.wgrad));
+      const auto ns = static_cast<double>(least.count());
+      const double price = inventory.priced() ? *there.price : options.dollars_per_gpu_hour;
+      fastest = std::min(fastest, ns);
+      cheapest = std::min(cheapest, ns * price / kNsOfHour * kNanodollars);
+    }
+    work += fastest;
+    nanodollars += cheapest * inventory.gpus_of_stage();
+  }
+  const double microbatches = inventory.scenario().parallel.microbatches;
+  const double bound = options.goal == AdviceGoal::time
+                           ? microbatches * work / inventory.stages() / replicas
+                           : microbatches * nanodollars;
+  return std::llround(bound);
+}
 
 class SiteAdviser {
 public:
@@ -57,10 +91,9 @@ public:
   [[nodiscard]] SiteAdvice advice() {
     SiteAdvice found;
     found.advice = pool_.advice();
-    if (options_.searches.keeps_all) found.advice.all = pool_.plans();
+    if (options_.searches.keeps_all) found.advice.all = pool_.plans_in_time();
     found.places = std::move(places_);
-    found.candidates = candidates_;
-    found.gap = gap_;
+    found.bound = bound_of_any(inventory_, options_);
     return found;
   }
 
@@ -153,8 +186,6 @@ private:
     how.stopped = until_enough();
     CellTimes cells{inventory, CellModel::relays, options_.searches.threads, how.stopped};
     SiteSearch found = search_sites(inventory, how, cells);
-    candidates_ += found.evaluated;
-    if (&inventory == &inventory_) gap_ = std::max(gap_, found.gap);
     if (found.plans.empty() && &inventory == &inventory_) why_none_ = found.why_none;
     return found;
   }
@@ -212,8 +243,6 @@ private:
   std::deque<AdvisedPlace> places_;
   std::vector<IdeaSet> bases_;  ///< of each place
   std::optional<int> replicas_;
-  std::int64_t candidates_ = 0;
-  double gap_ = 0;
   std::string why_none_;
 };
 

@@ -30,8 +30,8 @@ struct AdvisedPlace {
 struct SiteAdvice {
   Advice advice;                    ///< AdvisedPlan::scenario: index into `places`
   std::deque<AdvisedPlace> places;  ///< that were tried with the other ideas
-  std::int64_t candidates = 0;      ///< placements, cells and schedules that were compared
-  double gap = 0;                   ///< of the site planner, where its search was ended
+  /// No plan of any placement is below; nothing: methods are allowed.
+  std::optional<Score> bound{};
 };
 
 /// What a replica's share of an iteration scores on a layout: iterations of layouts with different

@@ -14,7 +14,7 @@ namespace {
 
 struct LayoutCandidate {
   Layout layout;
-  Duration bound{};
+  Duration bound{}, of_any_order{};
   Bytes memory;
   double priced_gpus = 0;
   [[nodiscard]] double cost() const { return static_cast<double>(bound.count()) * priced_gpus; }
@@ -28,7 +28,8 @@ public:
         space_{space},
         options_{options},
         timer_{problem},
-        front_{options.second} {}
+        front_{options.second},
+        late_front_{options.second} {}
 
   [[nodiscard]] bool any_fits() {
     enumerate();
@@ -98,8 +99,31 @@ private:
     const Bytes memory = memory_of(problem_, layout);
     if (problem_.memory && memory > *problem_.memory) return refuse("memory");
     if (timer_.graph(layout) == nullptr) return refuse("beyond measured products");
-    candidates_.push_back({layout, least_makespan(layout, timer_.times(layout)), memory,
-                           priced_gpus(problem_, layout)});
+    const LayoutTimes times = timer_.times(layout);
+    candidates_.push_back({layout, least_makespan(layout, times), least_of_any_order(layout, times),
+                           memory, priced_gpus(problem_, layout)});
+    note_least(candidates_.back());
+  }
+
+  void note_least(const LayoutCandidate& candidate) {
+    if (options_.longest && candidate.of_any_order > *options_.longest) return;
+    const double cost = static_cast<double>(candidate.of_any_order.count()) * candidate.priced_gpus;
+    const bool is_soonest = !found_.soonest || candidate.of_any_order < found_.soonest->bound;
+    const bool is_thriftiest = !found_.thriftiest || cost < found_.thriftiest->cost();
+    if (!is_soonest && !is_thriftiest) return;
+    LayoutPlan plan = plan_of(candidate);
+    plan.iteration = plan.bound = candidate.of_any_order;
+    if (is_soonest) found_.soonest = plan;
+    if (is_thriftiest) found_.thriftiest = plan;
+  }
+
+  [[nodiscard]] static LayoutPlan plan_of(const LayoutCandidate& candidate) {
+    LayoutPlan plan;
+    plan.layout = candidate.layout;
+    plan.bound = candidate.bound;
+    plan.memory = candidate.memory;
+    plan.priced_gpus = candidate.priced_gpus;
+    return plan;
   }
 
   void refuse(std::string_view why) { ++found_.refused[std::string{why}]; }
@@ -112,20 +136,24 @@ private:
 
   void consider(const LayoutCandidate& candidate) {
     if (!options_.exhaustive) {
-      if (options_.longest && candidate.bound > *options_.longest) return prune("deadline");
+      if (ends_late(candidate)) return prune("deadline");
       if (front_.beats(candidate.bound, candidate.priced_gpus, candidate.layout))
         return prune("bound");
     }
     ++found_.evaluated;
-    LayoutPlan plan;
-    plan.layout = candidate.layout;
-    plan.bound = candidate.bound;
-    plan.memory = candidate.memory;
-    plan.priced_gpus = candidate.priced_gpus;
+    LayoutPlan plan = plan_of(candidate);
     if (!add_time(plan)) return prune("no order");
-    if (options_.longest && plan.iteration > *options_.longest) return;
-    front_.add(plan);
+    const bool is_late = options_.longest && plan.iteration > *options_.longest;
+    if (is_late && !options_.keeps_late) return;
+    (is_late ? late_front_ : front_).add(plan);
     if (options_.keeps_all) all_.push_back(plan);
+  }
+
+  /// And is of no use: where late ones are kept, one of them beats it.
+  [[nodiscard]] bool ends_late(const LayoutCandidate& candidate) const {
+    if (!options_.longest || candidate.bound <= *options_.longest) return false;
+    return !options_.keeps_late ||
+           late_front_.beats(candidate.bound, candidate.priced_gpus, candidate.layout);
   }
 
   /// Plays the plan's order; false: there is none.
@@ -170,7 +198,7 @@ private:
   LayoutTimer timer_;
   OrderTimer orders_;
   std::vector<LayoutCandidate> candidates_;
-  LayoutFront front_;
+  LayoutFront front_, late_front_;
   std::vector<LayoutPlan> all_;
   LayoutSearch found_;
   std::int64_t blocks_ = 0;  ///< of orders that know the links

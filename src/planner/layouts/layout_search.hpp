@@ -49,6 +49,7 @@ struct LayoutSearchOptions {
   bool exhaustive = false;            ///< evaluates every layout that fits
   bool keeps_all = false;             ///< plans: all that were evaluated, not the best alone
   std::optional<Duration> longest{};  ///< iterations that take longer are no plan
+  bool keeps_late = false;            ///< among all also late ones that no other late one beats
   /// Asked now and then; true ends the search with what it has: at least the eight layouts of the
   /// least bound of cost among those that it has looked at.
   std::function<bool()> is_stopped{};
@@ -70,6 +71,9 @@ struct LayoutSearch {
   /// How far the shortest and the thriftiest plan may be above the best, where the search was
   /// stopped; 0: they are the best. nullopt: not known, for it did not look at every point.
   std::optional<double> gap_time = 0, gap_cost = 0;
+  /// The least `bound` and the least cost by it of what fits and may be in time, of any order:
+  /// least_of_any_order(), whether it was evaluated or not; nullopt: there is none.
+  std::optional<LayoutPlan> soonest{}, thriftiest{};
 };
 
 /// Finds the front of the space. Orders that know the links are made for those of each layout that

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.hpp"
 #include "schedule/generators/generate.hpp"
@@ -184,6 +185,25 @@ Duration least_makespan(const Layout& layout, const LayoutTimes& times) {
                   device.head + count * device.without_weights + device.way_back + times.tail(0)});
   }
   return least;
+}
+
+Duration least_of_any_order(const Layout& layout, const LayoutTimes& times) {
+  Duration way{}, work{};
+  for (std::size_t chunk = 0; chunk < times.chunks.size(); ++chunk) {
+    const LayoutTimes::OfChunk& of = times.chunks[chunk];
+    const Duration gradient = std::min(of[index(BlockKind::B)], of[index(BlockKind::D)]);
+    way += of[index(BlockKind::F)] + gradient;
+    work += of[index(BlockKind::F)] +
+            std::min(of[index(BlockKind::B)], of[index(BlockKind::D)] + of[index(BlockKind::W)]);
+    // The last stage need not compute again where its B follows its F.
+    if (chunk + to_size(layout.chunks) < times.chunks.size()) work += of[index(BlockKind::R)];
+  }
+  for (int number = 0; number + 1 < times.devices; ++number)
+    for (const auto& [from, to] : {std::pair{number, number + 1}, std::pair{number + 1, number}})
+      way += times.border(from, to).latency + times.border(from, to).transfer;
+  Duration tail = Duration::max();
+  for (int number = 0; number < times.devices; ++number) tail = std::min(tail, times.tail(number));
+  return std::max(way, times.microbatches * work / times.devices) + tail;
 }
 
 }  // namespace longhaul::planner

@@ -50,5 +50,8 @@ inline constexpr std::int64_t kMovesOfBest = 2000;
 /// shortest way back after its last backward. It holds for every order of the layout's blocks; of
 /// `atlas`, whose pipelines lend each other their links, messages take the latency alone.
 [[nodiscard]] Duration least_makespan(const Layout& layout, const LayoutTimes& times);
+/// The same of every order of its operators, wherever chunks of them go and however backwards are
+/// split: one microbatch all the way, and a device's share of all work.
+[[nodiscard]] Duration least_of_any_order(const Layout& layout, const LayoutTimes& times);
 
 }  // namespace longhaul::planner

@@ -101,9 +101,15 @@ function drawUse(timeline) {
 }
 
 const percentText = (value) => `${(100 * value).toFixed(1)}%`;
+const dollarText = (value) => `$${value.toPrecision(4)}`;
+const hasPlans = (key) => given.advice.plans.some((plan) => plan[key] !== null);
 const columns = given.advice ? [
-  ["plan", (row) => row.plan], ["schedule", (row) => row.made_by, true], ["overlap", (row) => row.overlap, true],
+  ["plan", (row) => row.plan],
+  ...(hasPlans("gpus") ? [["GPUs", (row) => row.gpus]] : []),
+  ["schedule", (row) => row.made_by, true], ["overlap", (row) => row.overlap, true],
   ["ideas", (row) => row.ideas, true], ["iteration", (row) => row.iteration_ns, false, timeText],
+  ...(hasPlans("loss_ns") ? [["to the loss", (row) => row.loss_ns, false, timeText]] : []),
+  ...(hasPlans("net_dollars") ? [["net", (row) => row.net_dollars, false, dollarText]] : []),
   ["gap", (row) => row.gap, false, percentText],
   ["tokens/s", (row) => row.tokens_per_second, false, (value) => value.toFixed(0)],
   ["$ per M tokens", (row) => row.dollars_per_million_tokens, false, (value) => value.toFixed(4)],
@@ -116,7 +122,7 @@ const columns = given.advice ? [
   ["over the fastest", (row) => row.over_fastest, false, (value) => `${value.toFixed(3)}x`],
 ];
 const tableRows = given.advice ? given.advice.plans : given.schedules;
-let order = {column: given.advice ? 4 : 7, down: false};
+let order = {column: given.advice ? 0 : 7, down: false};  // plans are numbered best first
 
 function fillTable() {
   const table = element("table");
@@ -160,7 +166,7 @@ function drawn(parent, tag, attributes, text) {
 
 // What plans are compared by: a time, or dollars.
 function scoreText(score) {
-  return given.advice.unit === "ns" ? timeText(score) : `$${(score * 1e-9).toPrecision(4)}`;
+  return given.advice.unit === "ns" ? timeText(score) : dollarText(score * 1e-9);
 }
 
 // From the best plan without any idea down to the best plan, idea by idea in the order they were added.

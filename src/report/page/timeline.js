@@ -3,10 +3,10 @@
 const GUTTER = 168, RULER = 22, HEAD = 20, GAP = 14;
 const BLOCK = 20, MESSAGE = 9;
 
-// Told apart by brightness and pattern, not by hue alone.
+// Told apart by pattern, or by luminance in steps of 20 or more: in grey, too.
 const STYLES = {
-  F: ["#f2d54a"], B: ["#5a8fc4"], D: ["#7fb2e5"], W: ["#2b5c8a"], R: ["#c9c2a0", "/"], optimize: ["#2b5c8a", "\\"],
-  send: ["#d98c21"], recv: ["#e9c48e", "/"], prefill: ["#1f8a70", "x"], collective: ["#8e4585", "\\"], task: ["#9aa3ad", "."],
+  F: ["#f2d54a"], B: ["#4a7db0"], D: ["#7fb2e5"], W: ["#2b5c8a"], R: ["#c9c2a0", "/"], optimize: ["#16324d", "\\"],
+  send: ["#d08418"], recv: ["#e9c48e", "\\"], prefill: ["#1f8a70", "x"], collective: ["#8e4585", "\\"], task: ["#9aa3ad", "."],
 };
 const COLLECTIVES = new Set(["all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce", "gather", "scatter",
                              "all_to_all"]);
@@ -221,7 +221,7 @@ class TimelineView {
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "center";
     for (const [row, left, right] of texts) {
-      const dark = ["W", "B"].includes(styleNames[styles[row]]);
+      const dark = ["W", "B", "optimize"].includes(styleNames[styles[row]]);
       const dimmed = this.matches.size > 0 && !this.matches.has(row);
       pen.fillStyle = dimmed ? this.colour("--ink") : dark ? "#ffffff" : "#14171a";
       pen.fillText(labelOf(this.timeline, row), (Math.max(left, GUTTER) + Math.min(right, GUTTER + this.width)) / 2,

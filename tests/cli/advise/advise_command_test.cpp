@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -6,11 +7,15 @@
 
 #include "cli/advise/undivided.hpp"
 #include "cli/support.hpp"
+#include "scenario/reader/load.hpp"
+#include "schedule/csv/csv.hpp"
+#include "schedule/memory.hpp"
 #include "support/shipped.hpp"
 
 namespace longhaul::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -163,6 +168,16 @@ TEST_F(AdviseCommand, FillsWhatStaysIdleWherePromptsEarn) {
   ASSERT_EQ(filled.code, 0) << filled.err;
   const auto row = filled.json()["schedules"][0];
   EXPECT_DOUBLE_EQ(best["prefill_tokens"].get<double>(), row["tokens_served"].get<double>() / 10);
+  std::vector<std::string> by_worth{"prefill", scenario,         "--json", "--schedule",
+                                    "best",    "--objective",    "value",  "--prefill-price",
+                                    "0.1",     "--search-moves", "20"};
+  by_worth.insert(by_worth.end(), load.begin(), load.end());
+  const Outcome searched = longhaul_run(by_worth);
+  ASSERT_EQ(searched.code, 0) << searched.err;
+  const Outcome by_time = longhaul_run(
+      {"advise", scenario, "--json", "--search-moves", "20", "--set", "run.iterations=10"});
+  EXPECT_EQ(json["searched"].get<std::size_t>(), by_time.json()["searched"].get<std::size_t>() +
+                                                     searched.json()["value"]["candidates"].size());
   std::int64_t gained = 0, greatest = 0;
   for (const auto& each : json["waterfall"]) {
     gained += each["added_nanodollars"].get<std::int64_t>();
@@ -176,6 +191,16 @@ TEST_F(AdviseCommand, FillsWhatStaysIdleWherePromptsEarn) {
               2);
 }
 
+/// The most that a device needs under a plan's own schedule.
+std::int64_t most_needed_by(const nlohmann::json& plan) {
+  const Scenario scenario = scenario::load_scenario(plan["scenario"].get<std::string>());
+  const Schedule made = schedule::read_schedule_file(plan["schedule"].get<std::string>());
+  std::int64_t most = 0;
+  for (const schedule::DeviceNeed& need : schedule::device_memory(made, scenario))
+    most = std::max(most, need.total().count());
+  return most;
+}
+
 TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
   const std::string out = dir_.path("advice");
   const Outcome run =
@@ -183,6 +208,7 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
   ASSERT_EQ(run.code, 0) << run.err;
   const auto json = run.json();
   std::int64_t last = 0;
+  int overlapped = 0;
   for (const auto& plan : json["plans"]) {
     std::vector<std::string> again{"simulate", plan["scenario"], "--json", "--schedule",
                                    plan["schedule"]};
@@ -191,7 +217,12 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
     ASSERT_EQ(simulated.code, 0) << simulated.err;
     // Of whole blocks `makespan_ns` ends before the optimizer's step.
     const char* const time = plan["overlap"].is_null() ? "iteration_ns" : "makespan_ns";
-    EXPECT_EQ(simulated.json()["schedules"][0][time], plan["iteration_ns"]);
+    const auto row = simulated.json()["schedules"][0];
+    EXPECT_EQ(row[time], plan["iteration_ns"]);
+    EXPECT_EQ(plan["memory_bytes"], plan["overlap"].is_null()
+                                        ? most_needed_by(plan)
+                                        : row["peak_bytes"].get<std::int64_t>());
+    overlapped += plan["overlap"].is_null() ? 0 : 1;
     EXPECT_LE(plan["low_ns"], plan["iteration_ns"]);
     EXPECT_GE(plan["high_ns"], plan["iteration_ns"]);
     EXPECT_GE(plan["iteration_ns"], last);
@@ -200,6 +231,7 @@ TEST_F(AdviseLayouts, AreScenariosThatSimulateToTheSameTimes) {
     EXPECT_NEAR(plan["days"].get<double>(),
                 std::ceil(1e9 / tokens) * static_cast<double>(last) * 1e-9 / 86'400, 1e-9);
   }
+  EXPECT_GT(overlapped, 0);
   EXPECT_LE(json["bound"]["ns"], json["plans"][0]["iteration_ns"]);
   const Outcome report = longhaul_run({"report", out, "--out", dir_.path("report.html")});
   ASSERT_EQ(report.code, 0) << report.err;
@@ -243,9 +275,31 @@ TEST_F(AdviseLayouts, RefuseWhatTheyCannotDo) {
   EXPECT_THAT(said({"--deadline", "3d"}), HasSubstr("Give --tokens"));
   EXPECT_THAT(said({"--tokens", "1e15", "--deadline", "1d"}), HasSubstr("no plan is left"));
   EXPECT_THAT(said({"--mtbf", "3h"}), HasSubstr("Give --mtbf and --checkpoint"));
-  EXPECT_THAT(said({"--mtbf", "0s", "--checkpoint", "1s"}), HasSubstr("--mtbf"));
-  EXPECT_THAT(said({"--without", "nowhere"}), HasSubstr("nowhere"));
+  EXPECT_THAT(said({"--mtbf", "0s", "--checkpoint", "1s"}), HasSubstr("--mtbf: 0s is no time"));
+  EXPECT_THAT(said({"--mtbf", "1h", "--checkpoint", "-60s"}),
+              HasSubstr("--checkpoint: -60s is no time"));
+  EXPECT_THAT(said({"--mtbf", "2min", "--checkpoint", "60s"}), HasSubstr("never gets on"));
+  for (const std::string& message : {said({"--without", "wets"}), said({"--without", "nowhere"})})
+    EXPECT_THAT(message, AllOf(HasSubstr("has no such datacenter"), Not(HasSubstr("--set"))));
+  EXPECT_THAT(said({"--without", "wets"}), HasSubstr("Did you mean \"west\"?"));
   EXPECT_THAT(said({"--objective", "speed"}), HasSubstr("--objective"));
+}
+
+/// More GPUs than a checkpoint can be written between failures of.
+TEST_F(AdviseLayouts, SayWithWhichPlanTrainingNeverGetsOn) {
+  const std::vector<std::string> terms{"--tokens", "1e9", "--mtbf", "16min", "--checkpoint", "60s"};
+  std::vector<std::string> with_json = terms;
+  with_json.emplace_back("--json");
+  const auto plans = this->run(with_json).json()["plans"];
+  int stuck = 0;
+  for (const auto& plan : plans) {
+    const bool never = plan["share_lost"] == 1.0;
+    EXPECT_EQ(plan["days"].is_null(), never) << "2 x 60 s x GPUs against 960 s";
+    EXPECT_EQ(plan["gpus"].get<int>() >= 8, never);
+    stuck += never ? 1 : 0;
+  }
+  ASSERT_GT(stuck, 0);
+  EXPECT_THAT(this->run(terms).out, HasSubstr("Training never gets on with plan "));
 }
 
 const std::string kTrained = testing::in_checkout("benchmarks/scenarios/train-2dc.toml");

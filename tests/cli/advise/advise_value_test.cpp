@@ -90,6 +90,46 @@ TEST_F(AdviseValue, IsWhatGpusCostLessWhatPromptsPay) {
   EXPECT_THAT(report.out, HasSubstr("at the least cost less what prompts earn")) << report.err;
 }
 
+/// Two GPUs a rank, one of which computes prompts: both are paid for.
+TEST_F(AdviseValue, PaysForAllGpusOfARank) {
+  std::string text = file_text(testing::in_checkout("benchmarks/scenarios/m8-2dc.toml"));
+  text += "[prefill]\nmodel = \"llama3-8b\"\nprofile = \"" +
+          testing::in_checkout("benchmarks/requests/llama3-8b-a100.csv") + "\"\n";
+  const std::string placed = dir_.write("m8.toml", text);
+  const std::vector<std::string> prompts{
+      "--set", "datacenter.price=3", load_[0], load_[1], load_[2], load_[3], "--objective",
+      "value", "--prefill-price",    "1",      "--json"};
+  const auto answer = [&](std::vector<std::string> words) {
+    words.insert(words.end(), prompts.begin(), prompts.end());
+    const Outcome run = longhaul_run(words);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json();
+  };
+  const auto advice = answer({"advise", placed, "--search-moves", "20"});
+  for (const auto& plan : advice["plans"]) {
+    EXPECT_EQ(plan["gpus"], 8);
+    const double paid =
+        plan["prefill_tokens"].is_null() ? 0 : plan["prefill_tokens"].get<double>() / 1e6;
+    const double seconds = plan["iteration_ns"].get<double>() * 1e-9;
+    EXPECT_NEAR(plan["net_dollars"].get<double>(), 8 * 3 / 3600.0 * seconds - paid, 2e-9);
+  }
+  const auto value = answer({"prefill", placed, "--schedule", "1f1b"})["value"]["candidates"][0];
+  const double seconds =
+      value["period_ns"].get<double>() * 1e-9 * value["iterations"].get<double>();
+  EXPECT_NEAR(value["value_per_second"].get<double>(),
+              8 * 3 / 3600.0 + value["tokens_served"].get<double>() / 1e6 / seconds, 1e-9);
+  for (const std::string stages : {"stages = \"0-1\"\n", "stages = \"2-3\"\n"})
+    text.replace(text.find(stages), stages.size(), "");
+  const auto open = answer({"advise", dir_.write("open.toml", text), "--search-moves", "5"});
+  const auto& best = open["plans"][0];
+  const double paid =
+      best["prefill_tokens"].is_null() ? 0 : best["prefill_tokens"].get<double>() / 1e6;
+  EXPECT_NEAR(
+      best["net_dollars"].get<double>(),
+      best["gpus"].get<double>() * 3 / 3600.0 * best["iteration_ns"].get<double>() * 1e-9 - paid,
+      2e-8);
+}
+
 /// However it is written, as other commands take it.
 TEST_F(AdviseValue, TakesPrefillInAnyForm) {
   const std::string profile = testing::in_checkout("benchmarks/requests/llama3-8b-a100.csv");

@@ -165,6 +165,7 @@ TEST(SearchOptions, MistypedValuesNameTheirOption) {
       {"--placement", "ud,,wave", "--placement: "},
       {"--time-limit", "1", "--time-limit: "},
       {"--time-limit", "10ms", "--time-limit: 10ms is less than a second"},
+      {"--overlap-search", "many", "--overlap-search: \"many\" is no whole number"},
       {"--search-tme", "1s", "Did you mean \"--search-time\"?"}};
   for (const auto& slip : slips) {
     const Outcome run =

@@ -1,5 +1,8 @@
 #include "cli/report/advice_page.hpp"
 
+#include <filesystem>
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -126,6 +129,61 @@ TEST_F(AdvicePage, SaysWhatLimitsAPlanThatTrainsByAMethod) {
   EXPECT_THAT(data_of(file_text(page_))["sentences"][4].get<std::string>(),
               AllOf(HasSubstr(fmt::format("of an update {:.1f}%", 100 * (1 - alone / update))),
                     HasSubstr("undercuts")));
+}
+
+/// Bars of a time to the loss, and of a pipeline: their bound and table, too.
+TEST_F(AdvicePage, HasOneUnit) {
+  const auto shipped = [](const char* file) {
+    return testing::in_checkout(std::string{"benchmarks/scenarios/"} + file);
+  };
+  const std::string lossy = dir_.path("lossy"), places = dir_.path("places");
+  const std::string open = dir_.write("open.toml", R"([parallel]
+stages = 2
+microbatches = 4
+gradient_sync = "none"
+[costs]
+forward = "10ms"
+dgrad = "10ms"
+wgrad = "10ms"
+message = "1MB"
+[[datacenter]]
+name = "west"
+gpus = 4
+[[datacenter]]
+name = "east"
+gpus = 2
+[[link]]
+between = "all"
+latency = "20ms"
+)");
+  const auto shown = [&](std::vector<std::string> words, const std::string& out) {
+    words.insert(words.end(), {"--search-moves", "20", "--out", out});
+    const Outcome run = longhaul_run(words);
+    EXPECT_EQ(run.code, 0) << run.err;
+    std::filesystem::remove(page_);
+    EXPECT_EQ(longhaul_run({"report", out, "--out", page_}).code, 0);
+    return std::pair{nlohmann::json::parse(file_text(out + "/advice.json")),
+                     data_of(file_text(page_))};
+  };
+  const auto [methods, of_methods] = shown({"advise", shipped("train-2dc.toml"), "--allow", "lossy",
+                                            "--curves", shipped("train-2dc-curves.csv")},
+                                           lossy);
+  const auto& best = methods["plans"][0];
+  EXPECT_EQ(of_methods["advice"]["bound"].get<std::int64_t>(),
+            best["bound_ns"].get<std::int64_t>() * best["loss"]["updates"].get<std::int64_t>());
+  EXPECT_LE(of_methods["advice"]["bound"].get<std::int64_t>(),
+            best["loss"]["time_ns"].get<std::int64_t>());
+  EXPECT_EQ(of_methods["advice"]["plans"][0]["loss_ns"], best["loss"]["time_ns"]);
+  const auto [placed, of_places] = shown({"advise", open}, places);
+  const double replicas = placed["plans"][0]["place"]["replicas"];
+  ASSERT_GT(replicas, 1);
+  ASSERT_EQ(placed["compared"], "pipeline");
+  EXPECT_NEAR(of_places["advice"]["bound"].get<double>(),
+              placed["plans"][0]["bound_ns"].get<double>() / replicas, 1);
+  EXPECT_LE(of_places["advice"]["bound"].get<double>(),
+            of_places["advice"]["baseline"].get<double>());
+  EXPECT_EQ(of_places["advice"]["plans"][0]["gpus"], placed["plans"][0]["gpus"]);
+  EXPECT_THAT(of_places["sentences"][2].get<std::string>(), HasSubstr("one pipeline"));
 }
 
 TEST_F(AdvicePage, RefusesInOneLine) {

@@ -1,5 +1,7 @@
 #include "planner/advice/layout_advice.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +98,54 @@ TEST(LayoutAdvice, HidesGradientsBetweenSites) {
   const auto overlap = std::ranges::find(found.advice.waterfall, Idea::overlap, &IdeaValue::idea);
   EXPECT_GT(overlap->alone, 0);
   EXPECT_FALSE(has(found.advice.best().ideas, Idea::layout)) << "the rule of thumb has it, too";
+}
+
+// A layout whose orders are all late alone is where an overlap begins that is in time.
+TEST(LayoutAdvice, StartsFromWhatIsLateAlone) {
+  LayoutProblem problem = test::two_sites();
+  problem.placings = {{{0, 1}, SiteSplit::replicas}};
+  LayoutSpace space;
+  space.tensor = {8};
+  space.data = {2};
+  int tried = 0;
+  for (const int micro_batch : {4, 8, 16, 32}) {
+    space.micro_batch = {micro_batch};
+    LayoutAdviceOptions options = layouts_by_moves(50);
+    const LayoutAdvice free = advise_layouts(problem, space, options).or_throw();
+    const Score best = free.advice.best().score;
+    Score alone = *free.advice.baseline;
+    for (const AdvisedPlan& plan : free.advice.plans)
+      if (plan.overlap.empty()) alone = std::min(alone, plan.score);
+    if (best == alone) continue;  // an order hides as much
+    ++tried;
+    options.searches.longest = Duration{best + (alone - best) / 2};
+    const LayoutAdvice in_time = advise_layouts(problem, space, options).or_throw();
+    expect_sound(in_time);
+    EXPECT_EQ(in_time.advice.best().score, best);
+    EXPECT_EQ(in_time.advice.best().ideas, free.advice.best().ideas);
+    EXPECT_FALSE(in_time.advice.baseline);
+    options.searches.longest = Duration{best - 1};
+    EXPECT_FALSE(advise_layouts(problem, space, options));
+  }
+  EXPECT_GT(tried, 0);
+}
+
+// Its own order's bound is none of others: advice tries all of them on a layout.
+TEST(LayoutAdvice, HasABoundOfEveryOrder) {
+  LayoutSpace space;
+  space.tensor = {4};
+  space.pipeline = {4};
+  space.micro_batch = {2};
+  space.orders = {LayoutOrder::gpipe};
+  space.recompute = {RecomputeKind::none};
+  LayoutProblem problem = test::layout_problem(16);
+  const LayoutSearch search = search_layouts(problem, space);
+  ASSERT_EQ(search.plans.size(), 1U);
+  const LayoutAdvice found = advise_layouts(problem, space, layouts_by_moves(50)).or_throw();
+  expect_sound(found);
+  EXPECT_LT(found.advice.best().score, search.plans.front().bound.count());
+  ASSERT_TRUE(found.bound);
+  EXPECT_EQ(*found.bound, search.soonest->bound.count());
 }
 
 // The best so far; of layouts that it did not look at nothing is claimed.

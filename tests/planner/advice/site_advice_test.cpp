@@ -39,6 +39,9 @@ std::optional<Score> score_of_plan(const GpuInventory& inventory, const SitePlan
 void expect_sound(const GpuInventory& inventory, const SiteAdvice& found,
                   const SiteAdviceOptions& options) {
   ASSERT_FALSE(found.advice.plans.empty());
+  ASSERT_TRUE(found.bound);
+  EXPECT_GT(*found.bound, 0);
+  EXPECT_LE(*found.bound, found.advice.best().score);
   for (const AdvisedPlan& plan : found.advice.plans) {
     ASSERT_LT(at(plan.scenario), found.places.size());
     const AdvisedPlace& place = found.places[at(plan.scenario)];
@@ -120,6 +123,21 @@ TEST(SiteAdvice, ComparesWhatAnIterationTrains) {
   ASSERT_EQ(best.layout.placement.size(), 1U) << "20 ms of WAN are longer than all blocks";
   EXPECT_EQ(best.layout.placement.front().datacenter, DatacenterId{0});
   EXPECT_EQ(best.layout.replicas(), 2);
+}
+
+// Four microbatches of 3 ms in each of two pipelines of one stage: nothing is idle.
+TEST(SiteAdvice, BoundsEveryPlacement) {
+  Scenario scenario = test::sites_scenario(1, 4, {2}, 1ms, Bandwidth{1e9}, 1);
+  scenario.parallel.gradient_sync = GradientSync::none;
+  scenario.datacenters[0].price = 3;
+  const GpuInventory inventory{scenario};
+  const SiteAdvice by_time = advise_sites(inventory, sites_by_moves(inventory, 10)).or_throw();
+  EXPECT_EQ(by_time.bound, 6'000'000);
+  EXPECT_EQ(by_time.advice.best().score, 6'000'000);
+  const SiteAdvice by_cost =
+      advise_sites(inventory, sites_by_moves(inventory, 10, AdviceGoal::cost)).or_throw();
+  EXPECT_EQ(by_cost.bound, 10'000) << "12 ms at 3 $ an hour";
+  EXPECT_EQ(by_cost.advice.best().score, 10'000);
 }
 
 // 10 $ an hour and 1 $: the dear site is taken by time alone. 5 F + B of 3 ms, two stages.

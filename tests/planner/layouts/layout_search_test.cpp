@@ -1,5 +1,6 @@
 #include "planner/layouts/layout_search.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -230,6 +231,20 @@ TEST(SearchLayouts, LeavesOutWhatTakesTooLong) {
   ASSERT_GT(all.plans.size(), 2U);
   options.longest = all.plans[1].iteration;
   EXPECT_EQ(search_layouts(problem, space, options).plans.size(), 2U);
+  options.keeps_all = true;
+  const auto late = [&](const LayoutPlan& plan) { return plan.iteration > *options.longest; };
+  EXPECT_TRUE(std::ranges::none_of(search_layouts(problem, space, options).plans, late));
+  options.keeps_late = true;
+  const LayoutSearch both = search_layouts(problem, space, options);
+  EXPECT_TRUE(std::ranges::any_of(both.plans, late));
+  EXPECT_FALSE(std::ranges::all_of(both.plans, late));
+  ASSERT_TRUE(both.soonest && both.thriftiest);
+  for (const LayoutPlan& plan : all.plans) {
+    EXPECT_LE(both.soonest->bound, plan.iteration);
+    if (plan.iteration <= *options.longest) {
+      EXPECT_LE(both.thriftiest->cost(), plan.cost());
+    }
+  }
 }
 
 LayoutProblem problem_of_two(const std::string& of_link, const std::string& more = "") {

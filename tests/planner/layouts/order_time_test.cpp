@@ -181,6 +181,31 @@ TEST(AwareOrder, IsThatOfTheEmittedScenarioAndFits) {
     EXPECT_GT(made[order], 5) << to_string(order);
 }
 
+/// The bound of one order is none of others that run the same layers.
+TEST(LeastOfAnyOrder, HoldsForEveryOrder) {
+  Random random{31};
+  int below_another_bound = 0;
+  for (const LayoutProblem& problem : {test::layout_problem(), test::two_sites()})
+    for (int i = 0; i < 60; ++i) {
+      const Layout one = random_layout(random, problem, {LayoutOrder::one_f_one_b});
+      const Duration bound_of_one = timed(problem, one).bound;
+      for (const LayoutOrder order : test::orders_that(false)) {
+        Layout layout = one;
+        layout.order = order;
+        layout.chunks = is_wave(order) || order == LayoutOrder::interleaved ? 2 : 1;
+        if (!why_no_layout(problem, layout).empty()) continue;
+        LayoutTimer timer{problem};
+        ASSERT_NE(timer.graph(layout), nullptr);
+        const Duration least = least_of_any_order(layout, timer.times(layout));
+        const LayoutPlan plan = timed(problem, layout);
+        EXPECT_LE(least, plan.bound) << to_string(order);
+        EXPECT_LE(least, plan.iteration) << to_string(order);
+        below_another_bound += plan.iteration < bound_of_one ? 1 : 0;
+      }
+    }
+  EXPECT_GT(below_another_bound, 5);
+}
+
 TEST(ScenarioText, IsTomlWhateverTheModelsName) {
   LayoutProblem problem = test::layout_problem();
   problem.model.model = "a \"large\"\n\\model";

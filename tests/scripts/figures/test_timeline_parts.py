@@ -1,6 +1,7 @@
 """Critical path, layout and colours: the parts of a timeline."""
 
 import itertools
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -14,6 +15,8 @@ from longhaul.drawing.time_scale import TimeScale
 from longhaul.figures.runs import timeline
 from longhaul.path import critical_path, wan_crossings
 from longhaul.trace import KINDS, NEW_IN_3, NEW_IN_4, read_trace, select
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def rows_of(orders, durations, latency, transfer, name="1f1b"):
@@ -275,6 +278,18 @@ class Colours(unittest.TestCase):
                                                        for i in (1, 3, 5)])) for colour in colours)
             for darker, lighter in itertools.pairwise(shades):
                 self.assertGreaterEqual(lighter - darker, 25)
+
+    def test_kinds_of_the_page_differ_in_grey_or_pattern(self):
+        text = (ROOT / "src/report/page/timeline.js").read_text(encoding="utf-8")
+        styles = re.search(r"const STYLES = \{(.*?)\};", text, re.DOTALL).group(1)
+        kinds = re.findall(r'(\w+): \["#(\w{6})"(?:, "([^"]+)")?\]', styles)
+        self.assertEqual(len(kinds), styles.count("["))
+        self.assertLessEqual({"F", "B", "D", "W", "send", "prefill", "collective", "optimize"},
+                             {kind for kind, _, _ in kinds})
+        for one, other in itertools.combinations(kinds, 2):
+            shades = [style.luminance(style.rgb(bytes.fromhex(colour))) for _, colour, _ in (one, other)]
+            if one[2] == other[2]:
+                self.assertGreaterEqual(abs(shades[0] - shades[1]), 20, (one, other))
 
     def test_labels_are_readable(self):
         for kind in style.BLOCK_COLOURS:

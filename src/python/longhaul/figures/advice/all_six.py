@@ -3,6 +3,7 @@ prediction, and the best one with prefill in what stays idle. Of three sites wit
 the same sites with open layouts; and of replicas that may train by a method."""
 
 import json
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -68,8 +69,7 @@ def measure(options, directory):
         command = [tools.binary("bench_pipeline"), scenario, "--ranks-per-process", ranks,
                    "--schedule", schedule_file(advice, number), "--iterations", options.iterations,
                    "--trace", "off"]
-        if plan["overlap"]:
-            command += ["--overlap", plan["overlap"]]
+        command += overlap_words(plan)
         measuring.run_once(command, directory / f"plan-{number}", directory)
     measure_layouts(options, directory)
     measure_methods(options, directory)
@@ -81,6 +81,13 @@ def measure(options, directory):
         "--schedule", schedule_file(advice, number), "--requests",
         "benchmarks/requests/prompts.csv", "--backlog", 64, "--pairs", options.pairs],
         directory / "prefill", directory)
+
+
+def overlap_words(plan):
+    """A search ends where that of advice did, with the same decisions."""
+    words = ["--overlap", plan["overlap"]] if plan["overlap"] else []
+    most = plan.get("overlap_search")  # older answers have none
+    return words if most is None else [*words, "--overlap-search", most]
 
 
 def ask(options, advice, scenario, *words):
@@ -99,8 +106,7 @@ def measure_layouts(options, directory):
         command = [tools.binary("bench_pipeline"), scenario, "--ranks-per-process",
                    int(scenario_text.ranks_of(scenario, [])), "--schedule",
                    schedule_file(advice, number), "--iterations", options.iterations, "--trace", "off"]
-        if plan["overlap"]:
-            command += ["--overlap", plan["overlap"]]
+        command += overlap_words(plan)
         measuring.run_once(command, directory / f"layouts-{number}", directory)
 
 
@@ -154,8 +160,8 @@ def table_of(directory):
     entry = record["schedules"][0]
     plan = plans[best_without_overlap(plans) - 1]
     iterations = record["stretch_iterations"]
-    on = sorted(record["pairs"]["on_ns"])
-    median = on[len(on) // 2] / iterations
+    on = record["pairs"]["on_ns"]
+    median = statistics.median(on) / iterations
     rows.append(provenance.add(
         {"part": STAGES, "plan": best_without_overlap(plans), "ideas": "+".join([*plan["ideas"], "prefill"]),
          "schedule": plan["made_by"], "overlap": "-", "advised_s": plan["iteration_ns"] / 1e9,
