@@ -234,10 +234,11 @@ private:
   void begin_live(int pair) {
     if (pair >= 0 && settings_.listen && is_controller() && !socket_) {
       std::vector<std::string> models;
-      std::set<std::int32_t> pipelines;
+      std::set<prefill::SocketArrivals::PipelineName> pipelines;
       for (const prefill::Served& each : planned_.served) {
+        for (const prefill::Pipeline& own : each.serving.pipelines)
+          pipelines.emplace(models.size(), own.number);
         models.push_back(each.model.name);
-        for (const prefill::Pipeline& own : each.serving.pipelines) pipelines.insert(own.number);
       }
       socket_.emplace(*settings_.listen, models, pipelines);
       ranks_.watchdog().before_end([this] { socket_->fail_open(); });

@@ -44,8 +44,10 @@ public:
   [[nodiscard]] virtual std::vector<Request> rest() { return {}; }
   /// What became of them, of a backlog's none.
   virtual void tell(const RequestNews& /*news*/) {}
-  /// Is this pipeline, by number, to begin no more prompts?
-  [[nodiscard]] virtual bool is_drained(std::int32_t /*pipeline*/) const { return false; }
+  /// Is this pipeline of a served model, by number, to begin no more prompts?
+  [[nodiscard]] virtual bool is_drained(std::size_t /*model*/, std::int32_t /*pipeline*/) const {
+    return false;
+  }
 };
 
 /// Those of a trace, by arrival.

@@ -12,7 +12,7 @@ constexpr Duration kLongestFlush{200'000'000};
 }  // namespace
 
 SocketArrivals::SocketArrivals(const SocketAddress& address, std::vector<std::string> models,
-                               std::set<std::int32_t> pipelines)
+                               std::set<PipelineName> pipelines)
     : server_{address, kLongestServiceLine},
       models_{std::move(models)},
       pipelines_{std::move(pipelines)} {}
@@ -74,12 +74,17 @@ void SocketArrivals::cancel(std::int64_t client, const CancelLine& line,
 }
 
 void SocketArrivals::drain(std::int64_t client, const DrainLine& line) {
-  if (!pipelines_.contains(line.pipeline))
-    return server_.send(client, error_line("there is no such pipeline"));
-  if (line.drains)
-    drained_.insert(line.pipeline);
-  else
-    drained_.erase(line.pipeline);
+  bool is_some = false;
+  for (const PipelineName& each : pipelines_) {
+    if (each.second != line.pipeline) continue;
+    if (!line.model.empty() && models_[each.first] != line.model) continue;
+    is_some = true;
+    if (line.drains)
+      drained_.insert(each);
+    else
+      drained_.erase(each);
+  }
+  if (!is_some) server_.send(client, error_line("there is no such pipeline"));
 }
 
 void SocketArrivals::tell(const RequestNews& news) {

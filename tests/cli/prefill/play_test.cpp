@@ -142,6 +142,28 @@ TEST_F(PlayedPrefill, EachModelHasItsNoise) {
   EXPECT_NE(compute("rough"), 100e6);
 }
 
+// Three of 100 ms, at once: of the first model in cells 0 and 1, of the second on a pipeline that
+// has the number of cell 1's, of cells 2 and 3.
+TEST_F(PlayedPrefill, KeepsTwoModelsPipelinesOfOneNumberApart) {
+  scenario_ =
+      directory_.write("models.toml",
+                       "[costs]\nforward = \"100ms\"\nbackward = \"200ms\"\nmessage = \"1MB\"\n"
+                       "[parallel]\nstages = 2\nmicrobatches = 2\nreplicas = 4\n"
+                       "gradient_sync = \"none\"\n[[datacenter]]\nname = \"a\"\nstages = [0, 1]\n"
+                       "[[prefill]]\nname = \"one\"\nprofile = \"times.csv\"\n"
+                       "[[prefill]]\nname = \"two\"\nstages = 2\nprofile = \"times.csv\"\n");
+  const std::string asks = "{\"timestamp\": 150, \"input_length\": 100";
+  const std::string requests = asks + "}\n" + asks + "}\n" + asks + ", \"model\": \"two\"}\n";
+  for (const char* const signals : {"plan", "both"}) {
+    const nlohmann::json json = run(requests, {"--policy", "earliest", "--signals", signals});
+    const double all = 8 * 900e6 * json["iterations"].get<double>();
+    EXPECT_EQ(json["period_ns"], 900'000'000);
+    EXPECT_EQ(json["requests"]["done"], 3);
+    EXPECT_NEAR(json["utilisation"]["prefill"].get<double>() * all, 300e6, 1) << signals;
+    EXPECT_EQ(json["ttft_ns"]["max"], 150'000'000);
+  }
+}
+
 TEST_F(PlayedPrefill, NoOneIsDelayedWhereEstimatesHold) {
   std::string requests;
   for (int i = 0; i < 60; ++i)

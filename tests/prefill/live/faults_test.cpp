@@ -52,7 +52,7 @@ public:
     }
     last[news.request].push_back(news.kind);
   }
-  [[nodiscard]] bool is_drained(std::int32_t pipeline) const override {
+  [[nodiscard]] bool is_drained(std::size_t /*model*/, std::int32_t pipeline) const override {
     return std::ranges::any_of(drains, [&](const Drain& each) {
       return each.pipeline == pipeline && each.from <= now_ && now_ < each.until;
     });
