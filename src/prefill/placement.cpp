@@ -123,8 +123,9 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
            .model = index,
            .tokens = request.tokens,
            .from = request.arrival + network / 2};
-  if (means_.cache && served.model.dimensions)
-    asked.context = means_.cache->leading_tokens(request.hash_ids, request.tokens, asked.from);
+  if (!means_.caches.empty() && served.model.dimensions)
+    asked.context =
+        means_.caches[index].leading_tokens(request.hash_ids, request.tokens, asked.from);
   asked.tokens -= asked.context;
   decision.cached = asked.context;
   const PassPart part{asked.context, asked.tokens};
@@ -182,7 +183,8 @@ Decision Controller::keep(const Request& request, Offer offer) {
   if (decision.refused) return decision;
   take(offer.asked, *offer.choice);
   send_keys(offer.asked, *offer.choice, decision);
-  if (means_.cache) means_.cache->keep(request.hash_ids, request.tokens, decision.end);
+  if (!means_.caches.empty())
+    means_.caches[decision.model].keep(request.hash_ids, request.tokens, decision.end);
   return decision;
 }
 

@@ -98,7 +98,7 @@ struct ControllerMeans {
   /// held in memory: what may be late.
   Duration held_after{};
   int decode_ranks = 0;
-  std::optional<PrefixCache> cache{};
+  std::vector<PrefixCache> caches{};  ///< by model, whose keys and values they are; empty: none
   std::int32_t datacenter = 0;
   PipelineLookup lookup = PipelineLookup::index;
 };

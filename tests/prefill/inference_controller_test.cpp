@@ -215,6 +215,29 @@ protected:
       "table");
 };
 
+// Two models that are asked with the same hashes, of which the first keeps blocks.
+TEST(PrefixCache, KeepsABlockForItsModelAlone) {
+  ServedModel keeps = small_served();
+  keeps.profile = {{1, 1us}, {2000, 2ms}};
+  ServedModel other = keeps;
+  keeps.name = "keeps";
+  other.name = "other";
+  keeps.prefix_cache = keeps.dimensions->kv(3 * PrefixCache::kBlockTokens);
+  Scenario scenario = serving_scenario(2, 1, keeps);
+  scenario.served.push_back(other);
+  auto sites = serving_sites(scenario, served_models(scenario, 1), find_bubbles(gpipe_rows(), 2),
+                             PlacementPolicy::earliest, {}, {});
+  const auto cached = [&](std::int64_t id, const char* model) {
+    Request request{id, id * 900ms, 3 * PrefixCache::kBlockTokens, model};
+    request.hash_ids = {1, 2, 3};
+    return sites.front().controller.decide(request).cached;
+  };
+  EXPECT_EQ(cached(0, "keeps"), 0);
+  EXPECT_EQ(cached(1, "other"), 0);
+  EXPECT_EQ(cached(2, "keeps"), 3 * PrefixCache::kBlockTokens - 1);
+  EXPECT_EQ(cached(3, "other"), 0);
+}
+
 TEST_F(TwoSites, TheNearestIsAskedFirstAndTheNextOnANo) {
   auto nearest = controller(Routing::nearest, linear_model(1ms));
   Request request{0, 700ms, 100};
