@@ -96,8 +96,8 @@ std::string guarded_text(const FilledSchedule& filled) {
 std::string notes_text(const Scenario& scenario, const PrefillInput& input,
                        const std::vector<FilledSchedule>& all) {
   std::string text;
-  if (!left_out_of_backlog(scenario, input).empty())
-    text += "! a backlog's memory, keys and decode ranks count nothing\n";
+  if (const auto left_out = left_out_of_backlog(scenario, input); !left_out.empty())
+    text += fmt::format("! of a backlog these count nothing: {}\n", fmt::join(left_out, ", "));
   for (const prefill::Served& each : all.front().served) {
     text += fmt::format("{}: {} of {}\n", each.model.name,
                         report::counted(std::ssize(each.serving.pipelines), "pipeline"),

@@ -129,6 +129,18 @@ void add_token(const FilledStretch& stretch, const prefill::FilledToken& token,
   request.ttft = time.end - own.arrival;
 }
 
+/// Did one of a decision's stages end after its deadline, or the first token come after the SLO?
+bool is_late(const ServedModel& model, const PlayedRequest& request,
+             std::span<const prefill::FilledStage> stages, const OpResults& results) {
+  if (request.is_done && model.slo_ttft && request.ttft > *model.slo_ttft) return true;
+  if (results.outcomes.empty()) return false;
+  return std::ranges::any_of(stages, [&](const prefill::FilledStage& stage) {
+    const auto parts = std::span{results.outcomes}.subspan(
+        index(stage.first), index(stage.op) - index(stage.first) + 1);
+    return std::ranges::find(parts, Outcome::late) != parts.end();
+  });
+}
+
 /// The requests whose keys and values came wrong.
 std::set<std::int32_t> came_wrong(const FilledStretch& stretch, const std::vector<OpId>& wrong) {
   std::set<std::int32_t> requests;
@@ -187,12 +199,13 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     else if (const auto& model = planned.served[own.model].model; model.decode && model.dimensions)
       request.is_done = false;  // without a first token
     if (!request.is_done) forget_parts(request);
+    outcome.late += is_late(planned.served[own.model].model, request,
+                            stages.subspan(first, last - first), results);
   }
   std::set<OpId> counted;  // prompts share passes
   for (const prefill::FilledStage& stage : stages) {
     if (!counted.insert(stage.op).second) continue;
     outcome.prefill += played_stage(stage, results).computed;
-    outcome.late += !results.outcomes.empty() && results.outcomes[index(stage.op)] == Outcome::late;
   }
   outcome.idle = prefill::idle_of_rows({planned.training, stretch.filled, planned.served,
                                         stretch.decisions, results, planned.bubbles.gpus},

@@ -40,7 +40,8 @@ struct PlayedKv {
 struct StretchOutcome {
   Duration wall{};  ///< from the begin of its first iteration to the end of its last
   Duration training{}, prefill{};
-  std::int64_t late = 0;                     ///< stages that ended after their deadlines
+  /// Requests of which a stage ended after its deadline, or whose TTFT is beyond slo_ttft.
+  std::int64_t late = 0;
   std::int64_t blocks_bound_by_prefill = 0;  ///< training's, which waited for one
   Duration delay{};                          ///< by how much these began after they could have
   prefill::IdleTimes idle{};                 ///< what neither training nor prefills took

@@ -249,8 +249,11 @@ PlayOutcome play_prefills(const TrainingGraph& graph, const std::vector<Served>&
   for (std::size_t i = 0; i < with.starts().size(); ++i)
     outcome.blocks_late += with.starts()[i] > without.starts()[i];
   outcome.blocks = with.blocks();
-  for (std::size_t i = 0; i < decisions.size(); ++i)
-    outcome.late += outcome.decisions[i].is_done() && outcome.decisions[i].end > decisions[i].end;
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const Decision& played = outcome.decisions[i];
+    outcome.late += played.is_done() && (played.end > decisions[i].end ||
+                                         played.misses_slo(served[played.model].model));
+  }
   return outcome;
 }
 

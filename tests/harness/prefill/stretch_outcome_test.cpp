@@ -107,6 +107,19 @@ TEST_F(RunThatSendsKeys, CountsThemIntoTimeToFirstToken) {
   EXPECT_GT(outcome.kv.delay, 0ns);
 }
 
+TEST_F(RunThatSendsKeys, CountsAPromptWhoseTokenComesAfterItsSloAsLate) {
+  const auto late = [&] { return played(stretch_.predicted).pairs[0].with.late; };
+  EXPECT_EQ(late(), 0);
+  std::vector<Duration> ttft;
+  for (const PlayedRequest& each : played(stretch_.predicted).pairs[0].with.requests)
+    ttft.push_back(each.ttft);
+  std::ranges::sort(ttft);
+  ASSERT_GT(ttft.size(), 1U);
+  ASSERT_LT(ttft.front(), ttft.back());
+  planned_.served[0].model.slo_ttft = ttft.front();
+  EXPECT_EQ(late(), std::ranges::count_if(ttft, [&](Duration each) { return each > ttft[0]; }));
+}
+
 TEST_F(RunThatSendsKeys, IsNotSoundWhereATokenIsThereBeforeItsKeys) {
   OpResults results = stretch_.predicted;
   results.times[index(stretch_.filled.tokens[0].op)].start -= 1s;
