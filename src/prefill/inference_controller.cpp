@@ -49,7 +49,7 @@ Duration InferenceController::round_trip(const Request& request, const ServingSi
   if (pair == nullptr)
     fail(
         "request {}: the round trip from {} to {} was not measured ({}). Give a table with it "
-        "(network.regions).",
+        "(--regions, or regions of [wan]).",
         request.id, request.region, site.region, regions_.source());
   return pair->round_trip;
 }

@@ -5,6 +5,7 @@
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "cli/prefill/filled_schedule.hpp"
+#include "scenario/reader/stored_text.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -102,8 +103,12 @@ PrefillInput read_prefill_input(const PrefillArguments& typed, const Scenario& s
     fail("--prefill-price: it has no effect without --objective value. Add that, or leave it out.");
   if (input.by_value && !input.price)
     fail("--objective value: --prefill-price is missing ($ of 10^6 prompt tokens). Give it.");
-  input.regions = typed.regions.empty() ? scenario::RegionTable::built_in()
-                                        : scenario::RegionTable::load(typed.regions);
+  if (!typed.regions.empty())
+    input.regions = scenario::RegionTable::load(typed.regions);
+  else if (const auto own = scenario::own_regions(scenario))
+    input.regions = *own;
+  else
+    input.regions = scenario::RegionTable::built_in();
   if (!typed.backlog.empty()) input.backlog = backlog_options(typed, scenario);
   if (!input.backlog && !typed.patience.empty())
     fail("--patience: it has no effect without --backlog (no one is passed over). Leave it out.");
@@ -165,7 +170,7 @@ void add_prefill_options(Arguments& command, PrefillArguments& arguments) {
   command.option("--route", arguments.route,
                  "the datacenter of the least time to first token (ttft, default), or the nearest");
   command.option("--regions", arguments.regions,
-                 "a table (.csv) of round trips between regions, instead of the built-in one");
+                 "a table (.csv) of round trips between regions, instead of the scenario's");
   command.option(
       "--signals", arguments.signals,
       "what ranks go by where times differ from the plan: plan, signals, both (default)");

@@ -233,21 +233,6 @@ TEST_F(PrefillCommand, ChoosesTheScheduleThatIsWorthMost) {
   EXPECT_DOUBLE_EQ(schedules[1]["utilisation"]["total"].get<double>(), 1);
 }
 
-TEST_F(PrefillCommand, ServesFromTheDatacenterWithItsDecodeRank) {
-  const std::string decode =
-      read_text_file(scenario_) + "model = \"llama3-8b\"\ndecode = {rate = \"100Gbps\"}\n";
-  scenario_ = directory_.write("without.toml", decode);
-  EXPECT_THAT(run({"--requests", requests_}).err,
-              HasSubstr("datacenter a serves and has no decode rank"));
-  scenario_ = directory_.write("decode.toml",
-                               decode + "[[service]]\nrole = \"decode\"\ndatacenter = \"a\"\n");
-  const Outcome found = run({"--requests", requests_, "--kv", "whole", "--json"});
-  ASSERT_EQ(found.code, 0) << found.err;
-  // 131,072 bytes a token at 100 Gbps, of 100 and 150 tokens.
-  const double kv = found.json()["schedules"][0]["ttft_parts_ns"]["kv"];
-  EXPECT_NEAR(kv, 131'072 * 8.0 / 100 * 125, 1);
-}
-
 // One replica: device 1's bubble follows device 0's by 500 ms, a stage of 50 ms and a hop of 450.
 TEST_F(PrefillCommand, SkewsPipelinesWhereThatIsAskedFor) {
   const std::vector<std::string> skewed{
