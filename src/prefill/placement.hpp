@@ -231,7 +231,7 @@ struct BacklogOptions {
 /// oldest first of equally full choices. One that fits into what is left of a bubble, and sees a
 /// later one placed there, is passed over; after `patience` times it goes first. With chunks or
 /// batches as PassFiller says; with several stages or models in strict order, too, each where it
-/// ends earliest or fits best.
+/// ends earliest or fits best. Throws Error where a request of the file names no served model.
 [[nodiscard]] std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                                   const std::vector<Served>& served,
                                                   const std::vector<Request>& file,
