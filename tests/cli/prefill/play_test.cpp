@@ -125,6 +125,14 @@ TEST_F(PlayedPrefill, AWindowAndCopiesKeepWhatALineTakes) {
   EXPECT_DOUBLE_EQ(json["ttft_parts_ns"]["compute"].get<double>(), 1);
 }
 
+// The file of a backlog is what the window leaves of it.
+TEST_F(PlayedPrefill, ABacklogOfAWindowKeepsWhatALineTakes) {
+  const std::string before = "{\"timestamp\": 0, \"input_length\": 100}\n";
+  const nlohmann::json json = run(before + kLonger, {"--backlog", "1", "--window", "150ms,"});
+  EXPECT_GT(json["requests"]["done"], 10);
+  EXPECT_DOUBLE_EQ(json["ttft_parts_ns"]["compute"].get<double>(), 350e6);
+}
+
 TEST_F(PlayedPrefill, EachModelHasItsNoise) {
   scenario_ =
       directory_.write("models.toml",
