@@ -110,7 +110,7 @@ PlayedKv kv_of(const PrefillRun& run, StretchOutcome StretchPair::*side) {
 }
 
 struct Counts {
-  std::int64_t offered = 0, done = 0, failed = 0, tokens = 0;
+  std::int64_t done = 0, failed = 0, tokens = 0;
   std::array<std::int64_t, every<prefill::RefusalReason>().size()> refused{};
   std::vector<prefill::PromptClass> by_length{};
 };
@@ -118,7 +118,6 @@ struct Counts {
 Counts counts_of(std::vector<prefill::Decision> answers, const PlayedById& played) {
   Counts counts;
   for (prefill::Decision& each : answers) {
-    ++counts.offered;
     if (each.refused) {
       ++counts.refused[static_cast<std::size_t>(*each.refused)];
       continue;
@@ -133,7 +132,8 @@ Counts counts_of(std::vector<prefill::Decision> answers, const PlayedById& playe
   return counts;
 }
 
-ordered_json requests_json(const Counts& counts, const PrefillRun& run,
+/// `offered`: of the source, not of the answers.
+ordered_json requests_json(const Counts& counts, std::int64_t offered, const PrefillRun& run,
                            StretchOutcome StretchPair::*side, PrefillController controller) {
   ordered_json refused = ordered_json::object();
   for (const prefill::RefusalReason reason : every<prefill::RefusalReason>())
@@ -152,7 +152,7 @@ ordered_json requests_json(const Counts& counts, const PrefillRun& run,
          {"done", each.done},
          {"refused", each.refused}});
   const std::int64_t cancelled = side == &StretchPair::with ? std::ssize(run.cancelled) : 0;
-  ordered_json json{{"offered", counts.offered + cancelled},
+  ordered_json json{{"offered", offered},
                     {"done", counts.done},
                     {"refused", refused},
                     {"failed", counts.failed},
@@ -256,10 +256,11 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   json["predicted_utilisation"] = predicted_utilisation_json(planned, run);
   json["idle_ns"] = idle_json(run, &StretchPair::with);
   json["predicted_idle_ns"] = idle_json(run, &StretchPair::predicted);
-  json["requests"] = requests_json(counts, run, &StretchPair::with, settings.controller);
-  json["predicted_requests"] =
-      requests_json(counts_of(run.predicted_answers, played_by_id(run, &StretchPair::predicted)),
-                    run, &StretchPair::predicted, settings.controller);
+  json["requests"] =
+      requests_json(counts, std::ssize(run.offered), run, &StretchPair::with, settings.controller);
+  json["predicted_requests"] = requests_json(
+      counts_of(run.predicted_answers, played_by_id(run, &StretchPair::predicted)),
+      std::ssize(run.predicted_answers), run, &StretchPair::predicted, settings.controller);
   json["answers_as_predicted"] = agreement_json(run);
   json["tokens_served"] = counts.tokens;
   add_ttft(run, json);

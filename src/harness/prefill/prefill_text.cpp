@@ -132,6 +132,12 @@ std::string why_not_sound(const PrefillRun& run) {
     for (const prefill::Decision& each : *all)
       if (!answered.insert(each.request).second)
         return fmt::format("request {} was answered twice", each.request);
+  const std::set<std::int64_t> offered(run.offered.begin(), run.offered.end());
+  for (const std::int64_t request : offered)
+    if (!answered.contains(request)) return fmt::format("request {} was never answered", request);
+  for (const std::int64_t request : answered)
+    if (!offered.contains(request))
+      return fmt::format("request {} was answered, and no one had asked it", request);
   std::set<std::int64_t> played;
   for (const StretchPair& pair : run.pairs)
     for (const PlayedRequest& each : pair.with.requests) {

@@ -1,6 +1,9 @@
 #include "prefill/service/socket_arrivals.hpp"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/index.hpp"
 
 namespace longhaul::prefill {
 namespace {
@@ -28,6 +31,12 @@ std::vector<Request> SocketArrivals::rest() {
   std::vector<std::int64_t> cancelled;  // refused or done, they are answered all the same
   collect(looked_, arrived, cancelled);
   return arrived;
+}
+
+std::vector<std::int64_t> SocketArrivals::offered() const {
+  std::vector<std::int64_t> ids(to_size(next_));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
 }
 
 Duration SocketArrivals::next_look(Duration now) const { return now + kLookEvery; }

@@ -30,6 +30,7 @@ public:
                std::vector<std::int64_t>& cancelled) override;
   /// What clients have sent and nothing has looked at.
   [[nodiscard]] std::vector<Request> rest() override;
+  [[nodiscard]] std::vector<std::int64_t> offered() const override;
   [[nodiscard]] Duration next_look(Duration now) const override;
   void tell(const RequestNews& news) override;
   [[nodiscard]] bool is_drained(std::size_t model, std::int32_t pipeline) const override {

@@ -38,6 +38,7 @@ protected:
 TEST_F(PredictedLiveKv, CountsSlicesAndFirstTokens) {
   PrefillRun run;
   run.answers = run.predicted_answers = predicted_.answers;
+  run.offered = predicted_.offered;
   for (const FilledStretch& each : predicted_.stretches) {
     const StretchOutcome with = outcome_of_filled(planned_, each, each.predicted);
     EXPECT_EQ(each.filled.tokens.size(), with.requests.size()) << "each prompt has its token";
@@ -87,6 +88,20 @@ TEST_F(PredictedLiveKv, SaysWhereGpusAreShortOfSlices) {
   EXPECT_EQ(short_of_slices(planned_, settings_).gpus, 0) << "it has as many as it needs";
 }
 
+// An open loop whose last requests arrive when the run is over: they are refused, none is lost.
+TEST_F(PredictedLive, HasOneAnswerToEachThatAsked) {
+  settings_.backlog.reset();
+  planned_ = plan_stretches(scenario::parse_scenario(tiny_input().at("scenario"), "tiny"), "gpipe",
+                            tiny_input().at("requests"), "requests", settings_);
+  planned_.requests.back().arrival = 100s;
+  predicted_ = predict_live(planned_, settings_);
+  std::vector<std::int64_t> answered;
+  for (const prefill::Decision& each : predicted_.answers) answered.push_back(each.request);
+  EXPECT_EQ(predicted_.offered.size(), planned_.requests.size());
+  EXPECT_THAT(answered, ::testing::UnorderedElementsAreArray(predicted_.offered));
+  EXPECT_EQ(predicted_.answers.back().refused, prefill::RefusalReason::closed);
+}
+
 // A trace takes no row without them, and the controller's rank, whose answers are rows, has none.
 TEST_F(PredictedLive, HasRowsOfReplicasAndDevices) {
   ASSERT_EQ(predicted_.stretches.size(), 3U);
@@ -102,6 +117,7 @@ TEST_F(PredictedLive, HasRowsOfReplicasAndDevices) {
 TEST_F(PredictedLive, IsSoundWherePlayedAsPredicted) {
   PrefillRun run;
   run.answers = run.predicted_answers = predicted_.answers;
+  run.offered = predicted_.offered;
   for (const FilledStretch& each : predicted_.stretches) {
     const StretchOutcome with = outcome_of_filled(planned_, each, each.predicted);
     run.pairs.push_back(

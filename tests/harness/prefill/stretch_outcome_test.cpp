@@ -7,6 +7,7 @@
 #include "base/index.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "harness/prefill/prefill_rows.hpp"
+#include "harness/prefill/stopped_run.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::harness {
@@ -28,6 +29,7 @@ protected:
                                   const std::vector<OpId>& wrong = {}) const {
     PrefillRun run;
     run.answers = run.predicted_answers = planned_.decisions;
+    run.offered = offered_to_plan(planned_, settings_, 1);
     run.pairs.push_back({.prefill_first = true,
                          .with = outcome_of_filled(planned_, stretch_, results, wrong),
                          .without = outcome_of_training(planned_.training, planned_.predicted),
@@ -44,6 +46,27 @@ TEST_F(PredictedRun, IsSound) {
   EXPECT_EQ(why_not_sound(run), "");
   ASSERT_FALSE(run.pairs[0].with.requests.empty());
   for (const PlayedRequest& each : run.pairs[0].with.requests) EXPECT_EQ(each.hop, 100us);
+}
+
+TEST_F(PredictedRun, IsNotSoundWhereARequestHasNoAnswerOrTwo) {
+  const PrefillRun sound = played(stretch_.predicted);
+  ASSERT_EQ(why_not_sound(sound), "");
+  const auto offered_of = [&](const PrefillRun& run) {
+    return nlohmann::json(
+        prefill_record(planned_, run, {}, settings_, {}))["schedules"][0]["requests"]["offered"];
+  };
+  const std::int64_t first = sound.answers.front().request;
+  PrefillRun run = sound;
+  run.answers.erase(run.answers.begin());
+  EXPECT_EQ(why_not_sound(run), fmt::format("request {} was never answered", first));
+  EXPECT_EQ(offered_of(run), sound.answers.size()) << "as the source counts them";
+  run = sound;
+  run.answers.push_back(sound.answers.front());
+  EXPECT_EQ(why_not_sound(run), fmt::format("request {} was answered twice", first));
+  run = sound;
+  std::erase(run.offered, first);
+  EXPECT_EQ(why_not_sound(run),
+            fmt::format("request {} was answered, and no one had asked it", first));
 }
 
 TEST_F(PredictedRun, TellsWhatStaysIdleByCause) {

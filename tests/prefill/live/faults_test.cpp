@@ -41,6 +41,11 @@ public:
     return {requests.begin() + static_cast<std::ptrdiff_t>(std::exchange(next_, requests.size())),
             requests.end()};
   }
+  [[nodiscard]] std::vector<std::int64_t> offered() const override {
+    std::vector<std::int64_t> ids;
+    for (const Request& each : requests) ids.push_back(each.id);
+    return ids;
+  }
   void tell(const RequestNews& news) override {
     if (news.kind == NewsKind::placed) {
       ++placed[news.request];

@@ -293,6 +293,7 @@ TEST(LiveStretches, WithdrawPromptsWhoseSenderHasGone) {
     [[nodiscard]] Duration next_look(Duration now) const override {
       return now < 150ms ? Duration{150ms} : Duration::max();
     }
+    [[nodiscard]] std::vector<std::int64_t> offered() const override { return {0, 1, 2, 3}; }
 
   private:
     int step_ = 0;

@@ -150,6 +150,7 @@ TEST_P(SocketArrivalsTest, HandsOverWhatNoOneHasLookedAt) {
   std::vector<Request> rest;
   for (int i = 0; i < 2000 && rest.empty(); ++i, ::usleep(1000)) rest = server_.rest();
   EXPECT_THAT(rest, ElementsAre(Request{1, 7ms, 6}));
+  EXPECT_THAT(server_.offered(), ElementsAre(0, 1));
 }
 
 TEST(SocketArrivals, FailsWhatIsOpenAsItGoes) {
