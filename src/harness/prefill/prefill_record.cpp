@@ -252,7 +252,7 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   ordered_json json{{"schedule", planned.schedule.name},
                     {"period_ns", planned.stretch_time().count() / settings.stretch},
                     {"stretch_ns", planned.stretch_time().count()}};
-  json["utilisation"] = utilisation_json(planned, run);
+  json["utilisation"] = utilisation_json(planned, run, settings);
   json["predicted_utilisation"] = predicted_utilisation_json(planned, run);
   json["idle_ns"] = idle_json(run, &StretchPair::with);
   json["predicted_idle_ns"] = idle_json(run, &StretchPair::predicted);

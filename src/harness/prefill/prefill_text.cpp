@@ -173,6 +173,9 @@ std::string prefill_text(const ordered_json& record) {
   };
   add("predicted", schedule["predicted_utilisation"], schedule["predicted_ttft_ns"]);
   add("measured", schedule["utilisation"], schedule["ttft_ns"]);
+  const ordered_json& share = schedule["utilisation"];
+  const ordered_json& without = share["bounds_left_out"];
+  const std::string why = without.is_null() ? std::string{} : "; " + without.get<std::string>();
   const auto count = [](const ordered_json& counts, const char* which) {
     return counts[which].get<std::int64_t>();
   };
@@ -182,6 +185,8 @@ std::string prefill_text(const ordered_json& record) {
       fmt::format("{}: {}, {}, {}\n\n{}\n", record["scenario"].get<std::string>(),
                   schedule["schedule"].get<std::string>(), record["load"].get<std::string>(),
                   record["policy"].get<std::string>(), table.text());
+  text += fmt::format("no placement exceeds {} ({}){}\n", percent(share["upper_bound"]),
+                      share["bound_reason"].get<std::string>(), why);
   text += fmt::format("requests: {} offered, {} done ({} predicted), {} failed\n",
                       count(requests, "offered"), count(requests, "done"), count(expected, "done"),
                       count(requests, "failed"));

@@ -8,9 +8,11 @@ namespace longhaul::harness {
 
 // What of the GPUs' time and memory was used, as record.json has it (docs/prefill.md).
 
-/// Shares of GPUs x wall time of all stretches with prefill, measured, with the bounds.
+/// Shares of GPUs x wall time of all stretches with prefill, measured, with the bounds that hold
+/// for what was played: those of the plan alone where times are its own.
 [[nodiscard]] nlohmann::ordered_json utilisation_json(const PlannedStretches& planned,
-                                                      const PrefillRun& run);
+                                                      const PrefillRun& run,
+                                                      const PrefillSettings& settings);
 /// The same shares as predicted.
 [[nodiscard]] nlohmann::ordered_json predicted_utilisation_json(const PlannedStretches& planned,
                                                                 const PrefillRun& run);

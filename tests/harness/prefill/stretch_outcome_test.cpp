@@ -103,6 +103,23 @@ TEST_F(PredictedRun, IsNotSoundWhereAPromptIsDoneBeforeItArrives) {
   EXPECT_THAT(why_not_sound(played(stretch_.predicted)), HasSubstr("was done before it arrived"));
 }
 
+TEST_F(PredictedRun, LeavesOutBoundsOfPairsThatWereNotPlayed) {
+  const auto bounds_of = [&](const PrefillRun& run) {
+    return nlohmann::json(
+        prefill_record(planned_, run, {}, settings_, {}))["schedules"][0]["utilisation"];
+  };
+  PrefillRun run = played(stretch_.predicted);
+  EXPECT_TRUE(bounds_of(run)["bounds_left_out"].is_null());
+  planned_.bounds.mix = planned_.bounds.flow = 0.1;
+  EXPECT_EQ(bounds_of(run)["upper_bound"], 0.1);
+  run.is_stopped = true;
+  EXPECT_THAT(bounds_of(run)["bounds_left_out"].get<std::string>(), HasSubstr("was stopped"));
+  for (const char* const none : {"mix", "flow"})
+    EXPECT_TRUE(bounds_of(run)["bounds"][none].is_null()) << none;
+  EXPECT_FALSE(bounds_of(run)["bounds"]["whole_prompts"].is_null());
+  EXPECT_GT(bounds_of(run)["upper_bound"], 0.1);
+}
+
 /// The stretches of --check --kv layerwise.
 class RunThatSendsKeys : public PredictedRun {
 protected:
