@@ -48,12 +48,12 @@ std::array<std::int64_t, 6> parts_of(const PlayedRequest& request) {
 }
 
 /// What became of a request that was placed and did not end.
-const char* why_failed(const PrefillSettings& settings) {
-  return settings.overrun == prefill::Overrun::kill ? "killed" : "declined";
+const char* why_failed(const PlayedRequest* played) {
+  if (played == nullptr) return "declined";
+  return played->came_wrong ? "kv" : played->was_killed ? "killed" : "declined";
 }
 
-ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played,
-                         const PrefillSettings& settings) {
+ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played) {
   ordered_json json{{"id", decision.request}, {"tokens", decision.tokens}};
   if (decision.refused) {
     json["answer"] = "refused";
@@ -61,8 +61,7 @@ ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest*
     if (decision.lacks > Bytes{}) json["lacks_bytes"] = decision.lacks.count();
   } else {
     json["answer"] = played != nullptr && played->is_done ? "done" : "failed";
-    if (json["answer"] == "failed")
-      json["reason"] = played != nullptr && played->came_wrong ? "kv" : why_failed(settings);
+    if (json["answer"] == "failed") json["reason"] = why_failed(played);
   }
   const bool done = played != nullptr && played->is_done;
   json["ttft_ns"] = done ? ordered_json(played->ttft.count()) : ordered_json{};
@@ -280,7 +279,7 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   for (const prefill::Decision& each : run.answers) {
     const auto found = played.find(each.request);
     json["requests_detail"].push_back(
-        detail_json(each, found == played.end() ? nullptr : found->second, settings));
+        detail_json(each, found == played.end() ? nullptr : found->second));
   }
   for (const prefill::Decision& each : run.cancelled)
     json["requests_detail"].push_back({{"id", each.request}, {"answer", "cancelled"}});

@@ -71,6 +71,7 @@ void add_kv(const PlannedStretches& planned, const FilledStretch& stretch, const
 struct PlayedStage {
   Duration start{}, end{}, computed{};
   bool is_done = true;
+  bool has_begun = false;
 };
 
 PlayedStage played_stage(const prefill::FilledStage& stage, const OpResults& results) {
@@ -82,6 +83,7 @@ PlayedStage played_stage(const prefill::FilledStage& stage, const OpResults& res
       break;
     }
     if (op == index(stage.first)) played.start = time.start;
+    played.has_begun = true;
     played.end = time.end;
     played.computed += time.end - time.start;
   }
@@ -101,6 +103,7 @@ PlayedRequest played(const prefill::Decision& decision, Duration answered,
   for (const prefill::FilledStage& each : stages) {
     const PlayedStage stage = played_stage(each, results);
     request.is_done = request.is_done && stage.is_done;
+    request.was_killed = request.was_killed || (stage.has_begun && !stage.is_done);
     // From pass to pass on the first GPU, then with the last pass from GPU to GPU.
     if (each.placed.stage > 0 && each.placed.pass < stages.back().placed.pass) continue;
     if (!before)

@@ -16,6 +16,7 @@ struct PlayedRequest {
   std::size_t model = 0;
   bool is_done = false;               ///< otherwise a rank declined a stage, or keys came wrong
   bool came_wrong = false;            ///< some of its keys and values
+  bool was_killed = false;            ///< a stage began and did not end
   Duration ttft{};                    ///< from its scheduled arrival to its first token
   Duration decision{};                ///< until the controller has said where it goes
   Duration wait{}, compute{}, hop{};  ///< until its first stage begins; in stages; between them

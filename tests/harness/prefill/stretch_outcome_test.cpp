@@ -1,5 +1,7 @@
 #include "harness/prefill/stretch_outcome.hpp"
 
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -179,6 +181,25 @@ TEST_F(RunThatSendsKeys, DoesNotAnswerWhatCameWrong) {
   for (const auto& each : record["schedules"][0]["requests_detail"])
     named += each["answer"] == "failed" && each["reason"] == "kv" ? 1 : 0;
   EXPECT_EQ(named, 1);
+}
+
+// The first prompt begins and does not end; the second never begins.
+TEST_F(RunThatSendsKeys, SaysWhichPromptWasKilledAndWhichDeclined) {
+  settings_.overrun = prefill::Overrun::kill;
+  OpResults results = stretch_.predicted;
+  results.outcomes.resize(results.times.size(), Outcome::ran);
+  ASSERT_GT(stretch_.decisions.size(), 1U);
+  for (const prefill::FilledStage& stage : stretch_.filled.stages)
+    for (std::size_t op = index(stage.first); op <= index(stage.op); ++op)
+      if (stage.placed.decision == 1 || (stage.placed.decision == 0 && op > index(stage.first)))
+        results.outcomes[op] = Outcome::skipped;
+  const auto record = prefill_record(planned_, played(results), {}, settings_, {});
+  std::map<std::int64_t, std::string> reasons;
+  for (const auto& each : record["schedules"][0]["requests_detail"])
+    if (each["answer"] == "failed") reasons[each["id"]] = each["reason"];
+  EXPECT_THAT(reasons,
+              ::testing::ElementsAre(std::pair{stretch_.decisions[0].request, "killed"},
+                                     std::pair{stretch_.decisions[1].request, "declined"}));
 }
 
 TEST_F(PredictedRun, CountsPromptsByLength) {
