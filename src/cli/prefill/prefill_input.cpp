@@ -11,30 +11,12 @@ namespace longhaul::cli {
 namespace {
 
 constexpr int kMostWaiting = 1'000'000;
-constexpr int kMostCopies = 100'000;
-
-/// "FROM,TO"; either may be left out.
-void read_window(const std::string& text, prefill::LoadOptions& load) {
-  const std::vector<std::string> ends = longhaul::words_of(text, ',');
-  if (ends.size() != 2) fail("--window: \"{}\" is no window. Write FROM,TO, as in 60s,120s.", text);
-  const auto time = [](const std::string& word) -> std::optional<Duration> {
-    if (word.empty()) return std::nullopt;
-    try {
-      return parse_duration(word);
-    } catch (const Error& error) {
-      fail("--window: {}", error.what());
-    }
-  };
-  load.window_from = time(ends[0]);
-  load.window_to = time(ends[1]);
-  if (load.window_to && *load.window_to <= load.window_from.value_or(Duration{}))
-    fail("--window: {} ends before it begins. Write FROM,TO.", text);
-}
 
 prefill::LoadOptions load_options(const PrefillArguments& typed) {
   prefill::LoadOptions load;
-  if (!typed.window.empty()) read_window(typed.window, load);
-  if (!typed.copies.empty()) load.copies = whole_number("--copies", typed.copies, 1, kMostCopies);
+  if (!typed.window.empty()) prefill::set_window(typed.window, load);
+  if (!typed.copies.empty())
+    load.copies = whole_number("--copies", typed.copies, 1, prefill::kMostCopies);
   if (!typed.rate.empty()) load.rate = positive_number("--rate", typed.rate);
   if (!typed.poisson.empty()) load.poisson = positive_number("--poisson", typed.poisson);
   if (load.poisson && load.rate != 1)

@@ -156,10 +156,10 @@ ordered_json requests_json(const Counts& counts, std::int64_t offered, const Pre
                     {"refused", refused},
                     {"failed", counts.failed},
                     {"late", late}};
+  json["cancelled"] = cancelled;
+  json["killed"] = tally.killed;
   if (controller == PrefillController::live) {
-    json["cancelled"] = cancelled;
     json["declined"] = tally.declined;
-    json["killed"] = tally.killed;
     json["late_answers"] = tally.late_answers;
     json["latest_answer_ns"] = tally.latest_answer.count();
   }
@@ -265,6 +265,10 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   add_ttft(run, json);
   json["training_delay"] = delay_json(run, &StretchPair::with);
   json["predicted_training_delay"] = delay_json(run, &StretchPair::predicted);
+  json["placement_ns"] = settings.controller == PrefillController::planned
+                             ? ordered_json(planned.placement.count())
+                             : ordered_json{};
+  json["cost"] = cost_json(planned, run);
   if (planned.sends_kv()) {
     const PlayedKv kv = kv_of(run, &StretchPair::with);
     json["kv"] = {{"sending", to_string(settings.kv)},

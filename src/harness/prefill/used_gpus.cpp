@@ -139,6 +139,30 @@ ordered_json idle_json(const PrefillRun& run, StretchOutcome StretchPair::*side)
   return json;
 }
 
+ordered_json cost_json(const PlannedStretches& planned, const PrefillRun& run) {
+  const auto price = prefill::gpu_hour_of(planned.scenario);
+  if (!price) return {};
+  std::vector<prefill::Decision> done;
+  Duration wall{}, delay{};
+  for (const StretchPair& pair : run.pairs) {
+    wall += pair.with.wall;
+    if (pair.is_whole) delay += pair.with.wall - pair.without.wall;
+    for (const PlayedRequest& each : pair.with.requests)
+      if (each.is_done)
+        done.push_back({.request = each.request, .tokens = each.tokens, .model = each.model});
+  }
+  const auto cost =
+      prefill::prefill_cost(planned.served, done, planned.bubbles.gpus, *price / planned.time_scale,
+                            wall, std::max(Duration{}, delay));
+  if (!cost) return {};
+  return {{"gpu_hour", *price},
+          {"gpus_saved", cost->gpus_saved},
+          {"training_delay", cost->training_delay},
+          {"per_million_tokens_bubbles", cost->per_million_bubbles},
+          {"per_million_tokens_dedicated", cost->per_million_dedicated},
+          {"break_even_price", cost->break_even_price}};
+}
+
 ordered_json memory_json(const PrefillRun& run) {
   std::map<std::int32_t, std::pair<prefill::GpuMemory, Bytes>> gpus;
   for (const StretchPair& pair : run.pairs) {

@@ -20,6 +20,10 @@ namespace longhaul::harness {
 /// or as predicted.
 [[nodiscard]] nlohmann::ordered_json idle_json(const PrefillRun& run,
                                                StretchOutcome StretchPair::*side);
+/// What the run's prompts are worth beside GPUs of their own, in $ of time as the scenario has it;
+/// training's delay is that of whole pairs. null: GPUs have no price, or nothing was answered.
+[[nodiscard]] nlohmann::ordered_json cost_json(const PlannedStretches& planned,
+                                               const PrefillRun& run);
 /// The most that each GPU held in all stretches (bytes), as measured and as predicted.
 [[nodiscard]] nlohmann::ordered_json memory_json(const PrefillRun& run);
 

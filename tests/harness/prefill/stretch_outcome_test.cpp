@@ -219,8 +219,25 @@ TEST_F(PredictedRun, CountsPromptsByLength) {
   for (const char* const count : {"in_both", "same_answer"})
     EXPECT_EQ(agreement[count], requests["offered"]) << count;
   EXPECT_EQ(agreement["same_pipeline"], agreement["placed_in_both"]);
-  for (const char* const constant : {"killed", "cancelled"})
-    EXPECT_FALSE(requests.contains(constant)) << constant;
+  for (const char* const none : {"killed", "cancelled"}) EXPECT_EQ(requests[none], 0) << none;
+}
+
+TEST_F(PredictedRun, CostsWhatDelaysTraining) {
+  PrefillRun run = played(stretch_.predicted);
+  const auto schedule_of = [&] {
+    return nlohmann::json(prefill_record(planned_, run, {}, settings_, {}))["schedules"][0];
+  };
+  EXPECT_TRUE(schedule_of()["cost"].is_null()) << "without a price";
+  EXPECT_GT(schedule_of()["placement_ns"], 0);
+  for (Datacenter& each : planned_.scenario.datacenters) each.price = 3.6;
+  run.pairs[0].without.wall = run.pairs[0].with.wall - 1ms;
+  const nlohmann::json cost = schedule_of()["cost"];
+  EXPECT_NEAR(cost["training_delay"].get<double>(), 4 * 3.6 / 3.6e6, 1e-12) << "1 ms of 4 GPUs";
+  double alone = 0;
+  for (const PlayedRequest& each : run.pairs[0].with.requests)
+    alone += static_cast<double>(planned_.served[0].model.time(each.tokens)->count());
+  EXPECT_NEAR(cost["gpus_saved"].get<double>(),
+              alone / static_cast<double>(run.pairs[0].with.wall.count()), 1e-12);
 }
 
 TEST_F(PredictedRun, IsNotSoundWhereAGpuHeldMoreThanItHas) {
