@@ -109,6 +109,7 @@ std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                     const std::vector<Served>& served,
                                     const std::vector<Request>& file, PlacementPolicy policy,
                                     const BacklogOptions& options) {
+  for (const Request& request : file) (void)served_index(request, served);
   const ServedModel& model = served.front().model;
   if (policy != PlacementPolicy::best_fit || served.size() > 1 || model.stages > 1)
     return in_strict_order(iteration, served, file, policy, options);

@@ -1,6 +1,7 @@
 #include "prefill/backlog_queue.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "prefill/subset_sums.hpp"
@@ -69,6 +70,15 @@ void BacklogQueue::put_back(const Waiting& waiting) {
   const auto place = std::ranges::upper_bound(waiting_, waiting.request.id, {},
                                               [](const Waiting& each) { return each.request.id; });
   waiting_.insert(place, waiting);
+}
+
+std::vector<std::int64_t> BacklogQueue::left() const {
+  std::set<std::int64_t> waiting;
+  for (const Waiting& each : waiting_) waiting.insert(each.request.id);
+  std::vector<std::int64_t> left;
+  for (std::int64_t id = 0; id < requests_.count(); ++id)
+    if (!waiting.contains(id)) left.push_back(id);
+  return left;
 }
 
 }  // namespace longhaul::prefill

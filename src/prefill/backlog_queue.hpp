@@ -15,6 +15,7 @@ class EndlessFile {
 public:
   explicit EndlessFile(const std::vector<Request>& file) : file_{file} {}
   [[nodiscard]] Request next(Duration arrival);
+  [[nodiscard]] std::int64_t count() const { return count_; }  ///< of those that came
 
 private:
   const std::vector<Request>& file_;
@@ -46,6 +47,8 @@ public:
   void pop_front() { waiting_.erase(waiting_.begin()); }
   /// Was taken, and waits again: in order of arrival.
   void put_back(const Waiting& waiting);
+  /// All that came and do not wait any more, by id.
+  [[nodiscard]] std::vector<std::int64_t> left() const;
 
 private:
   [[nodiscard]] std::size_t first_to_place(Duration room) const;

@@ -21,13 +21,20 @@ int decode_ranks_of(const Scenario& scenario, DatacenterId datacenter) {
   return ranks;
 }
 
-std::int64_t cached_blocks(const std::vector<Served>& served) {
-  std::int64_t blocks = 0;
-  for (const Served& each : served)
+/// One for each model, of its own bytes; empty: none keeps a block.
+std::vector<PrefixCache> prefix_caches(const std::vector<Served>& served) {
+  std::vector<PrefixCache> caches;
+  std::int64_t all = 0;
+  for (const Served& each : served) {
+    std::int64_t blocks = 0;
     if (each.model.prefix_cache > Bytes{})
-      blocks += each.model.prefix_cache.count() /
-                each.model.dimensions->kv(PrefixCache::kBlockTokens).count();
-  return blocks;
+      blocks = each.model.prefix_cache.count() /
+               each.model.dimensions->kv(PrefixCache::kBlockTokens).count();
+    caches.emplace_back(blocks);
+    all += blocks;
+  }
+  if (all == 0) caches.clear();
+  return caches;
 }
 
 }  // namespace
@@ -42,7 +49,7 @@ Duration InferenceController::round_trip(const Request& request, const ServingSi
   if (pair == nullptr)
     fail(
         "request {}: the round trip from {} to {} was not measured ({}). Give a table with it "
-        "(network.regions).",
+        "(--regions, or regions of [wan]).",
         request.id, request.region, site.region, regions_.source());
   return pair->round_trip;
 }
@@ -121,8 +128,7 @@ std::vector<ServingSite> serving_sites(const Scenario& scenario, const std::vect
             "their datacenter). Add [[service]] with role = \"decode\" and datacenter = \"{}\".",
             scenario.datacenters[i].name, scenario.datacenters[i].name);
     }
-    if (const std::int64_t blocks = cached_blocks(own); blocks > 0)
-      site.cache = PrefixCache{blocks};
+    site.caches = prefix_caches(own);
     const bool named = i < scenario.datacenters.size();
     sites.push_back({named ? scenario.datacenters[i].name : std::string{},
                      named ? scenario.datacenters[i].region : std::string{},

@@ -103,6 +103,7 @@ void OutcomeSum::add(const Decision& decision) {
   else
     useful_.reset();
   ++sum_.done;
+  sum_.late += decision.misses_slo(served_[decision.model].model);
   sum_.tokens_served += decision.tokens;
   sum_.cached_tokens += decision.cached;
   add_parts(ttft_parts(decision), sum_.parts);

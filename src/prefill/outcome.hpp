@@ -58,6 +58,7 @@ struct Outcome {
   std::array<std::int64_t, every<RefusalReason>().size()> refused{};
   std::vector<PromptClass> by_length;     ///< prompt_classes()
   std::int64_t unfinished = 0;            ///< whose last pass the stretch's end cut off
+  std::int64_t late = 0;                  ///< of `done`: Decision::misses_slo()
   std::int64_t cached_tokens = 0;         ///< of `tokens_served`: not computed again
   std::optional<TimePercentiles> ttft{};  ///< from arrival to the first token; nullopt: none
   /// Means over `done` of the parts of TTFT, which add up to it.

@@ -123,8 +123,9 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
            .model = index,
            .tokens = request.tokens,
            .from = request.arrival + network / 2};
-  if (means_.cache && served.model.dimensions)
-    asked.context = means_.cache->leading_tokens(request.hash_ids, request.tokens, asked.from);
+  if (!means_.caches.empty() && served.model.dimensions)
+    asked.context =
+        means_.caches[index].leading_tokens(request.hash_ids, request.tokens, asked.from);
   asked.tokens -= asked.context;
   decision.cached = asked.context;
   const PassPart part{asked.context, asked.tokens};
@@ -135,16 +136,10 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   if (!could_hold(asked)) return refuse(RefusalReason::too_long);
   decision.lacks = lacking_memory(asked);
   if (decision.lacks > Bytes{}) return refuse(RefusalReason::memory);
-  if (served.model.decode) {
-    const auto rank = free_decode_rank(served.model, request.arrival, asked.from);
-    if (!rank) return refuse(RefusalReason::decode);
-    decision.decode_rank = *rank;
-  }
   choice = choose_within_memory(asked, decision.lacks);
   if (!choice)
     return refuse(decision.lacks > Bytes{} ? RefusalReason::memory : RefusalReason::closed);
-  const auto& slo = served.model.slo_ttft;
-  if (slo && choice->end + network / 2 - request.arrival > *slo) return refuse(RefusalReason::slo);
+  if (const auto no = after_stages(asked, *choice, decision)) return refuse(*no);
   decision.compute = asked.whole;
   decision.hops = (served.model.stages - 1) * served.model.hop;
   decision.pipeline = served.serving.pipelines[choice->pipeline].number;
@@ -159,10 +154,30 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   return decision;
 }
 
+/// Of what comes after the last stage: a place at a decode rank, or why not.
+std::optional<RefusalReason> Controller::after_stages(const Asked& asked, const Choice& choice,
+                                                      Decision& decision) {
+  const ServedModel& model = asked.served->model;
+  if (!model.decode && !model.slo_ttft) return std::nullopt;
+  const Duration token = keys_there(asked, choice) + first_token_of(model);
+  if (model.decode) {
+    const auto rank = free_decode_rank(model, decision.arrival, {choice.start, token});
+    if (!rank) return RefusalReason::decode;
+    decision.decode_rank = *rank;
+  }
+  if (model.slo_ttft && token + decision.network / 2 - decision.arrival > *model.slo_ttft)
+    return RefusalReason::slo;
+  return std::nullopt;
+}
+
 const Decision& Controller::predict(const Request& request, Duration network) {
   predicted_ = {};
-  predicted_.decision = answer(request, network, predicted_.choice, predicted_.asked);
-  return predicted_.decision;
+  Decision& decision = predicted_.decision;
+  decision = answer(request, network, predicted_.choice, predicted_.asked);
+  if (decision.refused) return decision;
+  decision.kv = keys_there(predicted_.asked, *predicted_.choice) - decision.end;
+  decision.first_token = first_token_of(predicted_.asked.served->model);
+  return decision;
 }
 
 Decision Controller::decide(const Request& request, Duration network) {
@@ -182,7 +197,8 @@ Decision Controller::keep(const Request& request, Offer offer) {
   if (decision.refused) return decision;
   take(offer.asked, *offer.choice);
   send_keys(offer.asked, *offer.choice, decision);
-  if (means_.cache) means_.cache->keep(request.hash_ids, request.tokens, decision.end);
+  if (!means_.caches.empty())
+    means_.caches[decision.model].keep(request.hash_ids, request.tokens, decision.end);
   return decision;
 }
 

@@ -29,8 +29,8 @@ LONGHAUL_LISTED_ENUM(PlacementPolicy, LONGHAUL_PLACEMENT_POLICIES);
 
 /// Why a request was refused, in the order in which reasons are tried: its size is above the
 /// profile's last; no bubble could ever hold it; no GPU has memory for it; no decode rank of the
-/// datacenter has room for it; no bubble that may be filled is left; it would end later than
-/// slo_ttft.
+/// datacenter has room for it from its start on; no bubble that may be filled is left; its first
+/// token would come later than slo_ttft.
 #define LONGHAUL_REFUSAL_REASONS(X) \
   X(profile, "profile")             \
   X(too_long, "too_long")           \
@@ -68,6 +68,10 @@ struct Decision {
   [[nodiscard]] bool is_done() const { return !refused && !unfinished; }
   /// From its arrival to its first token.
   [[nodiscard]] Duration ttft() const { return end + kv + first_token - arrival + network / 2; }
+  /// Of one that is done: does its first token come later than the model's SLO allows?
+  [[nodiscard]] bool misses_slo(const ServedModel& by) const {
+    return by.slo_ttft && ttft() > *by.slo_ttft;
+  }
 };
 
 /// One served model and the GPUs that hold it.
@@ -98,7 +102,7 @@ struct ControllerMeans {
   /// held in memory: what may be late.
   Duration held_after{};
   int decode_ranks = 0;
-  std::optional<PrefixCache> cache{};
+  std::vector<PrefixCache> caches{};  ///< by model, whose keys and values they are; empty: none
   std::int32_t datacenter = 0;
   PipelineLookup lookup = PipelineLookup::index;
 };
@@ -113,8 +117,7 @@ public:
   /// Places the request or says no. Arrivals must not go back. `network`: of a way to the
   /// datacenter and back.
   [[nodiscard]] Decision decide(const Request& request, Duration network = {});
-  /// The same answer, without keeping it; keys and values are left out of it. It holds until the
-  /// next call.
+  /// The same answer, without keeping it. It holds until the next call.
   [[nodiscard]] const Decision& predict(const Request& request, Duration network = {});
   /// Keeps the answer that the last call predicted, of this request.
   [[nodiscard]] Decision keep_predicted(const Request& request);
@@ -162,8 +165,17 @@ private:
                                                 int stage) const;
   [[nodiscard]] Bytes lacking_memory(const Asked& asked) const;
   [[nodiscard]] bool could_hold(const Asked& asked);
+  /// When a prompt has a place at its decode rank: from its start to its first token.
+  struct DecodeHold {
+    Duration from{}, until{};
+  };
+  [[nodiscard]] static std::ptrdiff_t most_at_once(const std::vector<DecodeHold>& holds,
+                                                   const DecodeHold& during);
   [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,
-                                                             Duration arrival, Duration from);
+                                                             Duration arrival,
+                                                             const DecodeHold& hold);
+  [[nodiscard]] std::optional<RefusalReason> after_stages(const Asked& asked, const Choice& choice,
+                                                          Decision& decision);
   /// An answer, and what it takes.
   struct Offer {
     Decision decision;
@@ -174,6 +186,9 @@ private:
                                 std::optional<Choice>& choice, Asked& asked);
   [[nodiscard]] Decision keep(const Request& request, Offer offer);
   void index_gaps(const IterationBubbles& iteration, const FillRange& range);
+  /// Until the decode rank has all keys and values; its end where none leave.
+  [[nodiscard]] Duration keys_there(const Asked& asked, const Choice& choice);
+  [[nodiscard]] Duration first_token_of(const ServedModel& model) const;
   void take(const Asked& asked, const Choice& choice);
   void take_stage(std::int32_t rank, Duration start, Duration length);
   void send_keys(const Asked& asked, const Choice& choice, Decision& decision);
@@ -185,7 +200,7 @@ private:
   std::vector<GapIndex> indexes_;                              ///< by model; empty: none
   std::vector<std::unordered_map<std::int64_t, bool>> holds_;  ///< by model and time
   ControllerMeans means_;
-  std::vector<std::vector<Duration>> decoding_;  ///< by decode rank: when each place is free again
+  std::vector<std::vector<DecodeHold>> decoding_;  ///< by decode rank
   Offer predicted_{};
 };
 
@@ -216,7 +231,7 @@ struct BacklogOptions {
 /// oldest first of equally full choices. One that fits into what is left of a bubble, and sees a
 /// later one placed there, is passed over; after `patience` times it goes first. With chunks or
 /// batches as PassFiller says; with several stages or models in strict order, too, each where it
-/// ends earliest or fits best.
+/// ends earliest or fits best. Throws Error where a request of the file names no served model.
 [[nodiscard]] std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                                   const std::vector<Served>& served,
                                                   const std::vector<Request>& file,

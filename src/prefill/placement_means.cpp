@@ -79,16 +79,30 @@ std::optional<Controller::Choice> Controller::choose_within_memory(const Asked& 
   return best;
 }
 
-/// The decode rank that has the most places free at `from`; no later request arrives before this
-/// one.
+/// Of places that are taken at some time of [during.from, during.until).
+std::ptrdiff_t Controller::most_at_once(const std::vector<DecodeHold>& holds,
+                                        const DecodeHold& during) {
+  std::vector<std::pair<Duration, int>> changes;  // what is given back comes before what is taken
+  for (const DecodeHold& each : holds) {
+    if (each.until <= during.from || each.from >= during.until) continue;
+    changes.emplace_back(std::max(each.from, during.from), 1);
+    changes.emplace_back(each.until, -1);
+  }
+  std::ranges::sort(changes);
+  std::ptrdiff_t taken = 0, most = 0;
+  for (const auto& [at, change] : changes) most = std::max(most, taken += change);
+  return most;
+}
+
+/// The decode rank that has the most places free all the while; no later request arrives before
+/// this one.
 std::optional<std::int32_t> Controller::free_decode_rank(const ServedModel& model, Duration arrival,
-                                                         Duration from) {
+                                                         const DecodeHold& hold) {
   std::optional<std::int32_t> best;
   std::ptrdiff_t least = model.decode->slots;
   for (std::size_t rank = 0; rank < decoding_.size(); ++rank) {
-    std::erase_if(decoding_[rank], [&](Duration until) { return until <= arrival; });
-    const auto taken =
-        std::ranges::count_if(decoding_[rank], [&](Duration until) { return until > from; });
+    std::erase_if(decoding_[rank], [&](const DecodeHold& each) { return each.until <= arrival; });
+    const std::ptrdiff_t taken = most_at_once(decoding_[rank], hold);
     if (taken >= least) continue;
     best = static_cast<std::int32_t>(rank);
     least = taken;
@@ -123,6 +137,22 @@ std::vector<ReadyBytes> Controller::keys_of(const Asked& asked, const Choice& ch
   return ready;
 }
 
+Duration Controller::keys_there(const Asked& asked, const Choice& choice) {
+  const ServedModel& model = asked.served->model;
+  Duration there = choice.end;
+  if (!sends_keys(model)) return there;
+  const Pipeline& pipeline = asked.served->serving.pipelines[choice.pipeline];
+  for (int stage = 0; stage < model.stages; ++stage)
+    there = std::max(there, means_.link->end_of(pipeline.ranks[to_size(stage)],
+                                                keys_of(asked, choice, stage), *model.decode) +
+                                model.decode->latency);
+  return there;
+}
+
+Duration Controller::first_token_of(const ServedModel& model) const {
+  return sends_keys(model) ? model.decode->first_token : Duration{};
+}
+
 /// Sends keys and values, holds memory until they are gone, and the place at the decode rank until
 /// the first token.
 void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& decision) {
@@ -147,8 +177,8 @@ void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& d
   }
   if (!sends) return;
   decision.kv = arrived - choice.end;
-  decision.first_token = model.decode->first_token;
-  decoding_[at(decision.decode_rank)].push_back(arrived + decision.first_token);
+  decision.first_token = first_token_of(model);
+  decoding_[at(decision.decode_rank)].push_back({choice.start, arrived + decision.first_token});
 }
 
 }  // namespace longhaul::prefill

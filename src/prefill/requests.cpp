@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/program/option_values.hpp"
 #include "base/random.hpp"
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
@@ -116,6 +117,23 @@ std::optional<Request> RequestFile::next() {
     if (auto request = parser_.take(*text)) return request;
   parser_.finish();
   return std::nullopt;
+}
+
+void set_window(const std::string& text, LoadOptions& load) {
+  const std::vector<std::string> ends = words_of(text, ',');
+  if (ends.size() != 2) fail("--window: \"{}\" is no window. Write FROM,TO, as in 60s,120s.", text);
+  const auto time = [](const std::string& word) -> std::optional<Duration> {
+    if (word.empty()) return std::nullopt;
+    try {
+      return parse_duration(word);
+    } catch (const Error& error) {
+      fail("--window: {}", error.what());
+    }
+  };
+  load.window_from = time(ends[0]);
+  load.window_to = time(ends[1]);
+  if (load.window_to && *load.window_to <= load.window_from.value_or(Duration{}))
+    fail("--window: {} ends before it begins. Write FROM,TO.", text);
 }
 
 std::vector<Request> offered_load(std::vector<Request> requests, const LoadOptions& options) {

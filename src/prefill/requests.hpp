@@ -97,6 +97,10 @@ struct LoadOptions {
   std::optional<double> poisson{};  ///< requests a second: seeded arrivals instead of the trace's
   std::uint64_t seed = 1;
 };
+/// Sets the window that --window FROM,TO gives; either may be left out. Throws Error that names the
+/// option.
+void set_window(const std::string& text, LoadOptions& load);
+inline constexpr int kMostCopies = 100'000;
 
 /// The requests as they arrive: by arrival, then by id. Copies' ids follow those of the file.
 /// Throws Error where one would arrive after more than 2^60 ns.

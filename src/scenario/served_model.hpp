@@ -64,7 +64,7 @@ struct ServedModel {
   Duration floor{};                     ///< the least that a prefill takes by FLOPs
   Duration hop{};                       ///< from the end of a stage to the begin of the next
   Duration guard{};                     ///< kept free at the end of a bubble
-  std::optional<Duration> slo_ttft{};   ///< from arrival to the end of the prefill
+  std::optional<Duration> slo_ttft{};   ///< from arrival to the first token
   std::int64_t chunk = 0;               ///< most tokens of a pass; 0: a prompt is one pass
   int batch = 1;                        ///< most prompts of a pass
   std::int64_t skewed_for = 0;          ///< tokens: see skewed_pipelines(); 0: of equal places

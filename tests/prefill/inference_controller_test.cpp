@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "prefill/instances.hpp"
+#include "prefill/outcome.hpp"
 
 namespace longhaul::prefill {
 namespace {
@@ -179,7 +180,60 @@ TEST(Decode, ARequestFromAfarLeavesThePlacesOfThePresentTaken) {
   EXPECT_EQ(controller.decide({0, 200ms, 50}).end, 250ms);
   EXPECT_EQ(controller.decide({1, 200ms, 50}).end, 300ms);
   EXPECT_EQ(controller.decide({2, 210ms, 50}, 400ms).start, 410ms) << "both are free by then";
-  EXPECT_EQ(controller.decide({3, 220ms, 50}).refused, RefusalReason::decode);
+  EXPECT_EQ(controller.decide({3, 220ms, 3}).start, 300ms);
+  EXPECT_EQ(controller.decide({4, 230ms, 1}).refused, RefusalReason::decode)
+      << "at 303 ms two have theirs until 305 and 308";
+}
+
+// One place: a prompt of device 1's bubble, 500 ms later, takes none of those before it.
+TEST(Decode, APlaceIsHeldFromTheStartOn) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}, .slots = 1, .first_token = 5ms};
+  ControllerMeans means;
+  means.link.emplace(900ms, std::vector<std::vector<InterfaceHold>>(2));
+  means.decode_ranks = 1;
+  Controller controller{find_bubbles(gpipe_rows(), 2),
+                        served_models(serving_scenario(2, 1, model), 1),
+                        PlacementPolicy::earliest,
+                        {},
+                        means};
+  EXPECT_EQ(controller.decide({0, 150ms, 250}).start, 200ms);
+  EXPECT_EQ(controller.decide({1, 160ms, 100}).start, 700ms);
+  EXPECT_EQ(controller.decide({2, 170ms, 20}).refused, RefusalReason::decode)
+      << "at 450 ms the first has its place until 455";
+  EXPECT_EQ(controller.decide({3, 460ms, 30}).start, 460ms) << "the second has none before 700";
+  EXPECT_EQ(controller.decide({4, 470ms, 200}).refused, RefusalReason::decode);
+}
+
+// 200 ms of prefill, then keys and values and 100 ms of a first token.
+TEST(Decode, CountsIntoWhatTheSloAllows) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}, .latency = 1ms, .first_token = 100ms};
+  const auto asked = [&](std::optional<Duration> slo) {
+    model.slo_ttft = slo;
+    ControllerMeans means;
+    means.link.emplace(900ms, std::vector<std::vector<InterfaceHold>>(2));
+    means.decode_ranks = 1;
+    Controller controller{find_bubbles(gpipe_rows(), 2),
+                          served_models(serving_scenario(2, 1, model), 1),
+                          PlacementPolicy::earliest,
+                          {},
+                          means};
+    return controller.decide({0, 200ms, 200});
+  };
+  const Duration ttft = asked(std::nullopt).ttft();
+  EXPECT_GT(ttft, 301ms);
+  EXPECT_EQ(asked(ttft - 1ns).refused, RefusalReason::slo);
+  const Decision placed = asked(ttft);
+  EXPECT_EQ(placed.refused, std::nullopt);
+  EXPECT_EQ(placed.ttft(), ttft);
+  const auto is_late = [&](Duration slo) {
+    model.slo_ttft = slo;
+    const auto served = served_models(serving_scenario(2, 1, model), 1);
+    return summarize_decisions(find_bubbles(gpipe_rows(), 2), served, {placed}, 1).late;
+  };
+  EXPECT_EQ(is_late(ttft), 0);
+  EXPECT_EQ(is_late(ttft - 1ns), 1);
 }
 
 TEST(PrefixCache, KeepsTheLatestBlocks) {
@@ -215,6 +269,29 @@ protected:
       "table");
 };
 
+// Two models that are asked with the same hashes, of which the first keeps blocks.
+TEST(PrefixCache, KeepsABlockForItsModelAlone) {
+  ServedModel keeps = small_served();
+  keeps.profile = {{1, 1us}, {2000, 2ms}};
+  ServedModel other = keeps;
+  keeps.name = "keeps";
+  other.name = "other";
+  keeps.prefix_cache = keeps.dimensions->kv(3 * PrefixCache::kBlockTokens);
+  Scenario scenario = serving_scenario(2, 1, keeps);
+  scenario.served.push_back(other);
+  auto sites = serving_sites(scenario, served_models(scenario, 1), find_bubbles(gpipe_rows(), 2),
+                             PlacementPolicy::earliest, {}, {});
+  const auto cached = [&](std::int64_t id, const char* model) {
+    Request request{id, id * 900ms, 3 * PrefixCache::kBlockTokens, model};
+    request.hash_ids = {1, 2, 3};
+    return sites.front().controller.decide(request).cached;
+  };
+  EXPECT_EQ(cached(0, "keeps"), 0);
+  EXPECT_EQ(cached(1, "other"), 0);
+  EXPECT_EQ(cached(2, "keeps"), 3 * PrefixCache::kBlockTokens - 1);
+  EXPECT_EQ(cached(3, "other"), 0);
+}
+
 TEST_F(TwoSites, TheNearestIsAskedFirstAndTheNextOnANo) {
   auto nearest = controller(Routing::nearest, linear_model(1ms));
   Request request{0, 700ms, 100};
@@ -230,6 +307,38 @@ TEST_F(TwoSites, TheNearestIsAskedFirstAndTheNextOnANo) {
   strict.slo_ttft = 200ms;
   auto refusing = controller(Routing::nearest, strict);
   EXPECT_EQ(refusing.decide(request).datacenter, 1) << "a no goes to the next";
+}
+
+// Both begin it at once; the first one's training holds the interface that its keys leave by.
+TEST_F(TwoSites, TheLeastTtftHasItsKeysAndValues) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}};
+  scenario_ = serving_scenario(2, 1, model);
+  scenario_.datacenters.resize(2);
+  scenario_.placement = {DatacenterId{0}, DatacenterId{1}};
+  for (const int site : {0, 1})
+    scenario_.services.push_back({RankRole::decode, DatacenterId{site}, 1});
+  std::vector<TimelineRow> rows;
+  for (const std::int32_t rank : {0, 1}) {
+    rows.push_back(block_row(rank, 2 * rank, 0ms, 100ms));
+    rows.push_back(block_row(rank, 2 * rank + 1, 900ms, 1000ms));
+  }
+  const auto site_of = [&](std::size_t held) {
+    std::vector<std::vector<InterfaceHold>> holds(2);
+    holds[held] = {{200ms, 800ms, 3}};
+    ControllerMeans means;
+    means.link.emplace(1000ms, std::move(holds));
+    InferenceController least{
+        serving_sites(scenario_, served_models(scenario_, 1), find_bubbles(rows, 2),
+                      PlacementPolicy::earliest, {}, means),
+        regions_, Routing::ttft};
+    const Decision decision = least.decide({0, 150ms, 100});
+    EXPECT_EQ(decision.start, 150ms);
+    EXPECT_LT(decision.kv, 1ms);
+    return decision.datacenter;
+  };
+  EXPECT_EQ(site_of(0), 1);
+  EXPECT_EQ(site_of(1), 0);
 }
 
 TEST_F(TwoSites, WithoutRegionsTheyAreOneController) {

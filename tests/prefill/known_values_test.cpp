@@ -59,6 +59,13 @@ TEST(KnownValues, TheBoundOfWholePromptsIsMet) {
 
 TEST(KnownValues, AnEqualPeriodMayServeLess) {
   EXPECT_EQ(find_bubbles(gpipe_rows(), 2).period, find_bubbles(one_f_one_b_rows(), 2).period);
+  const Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
+  const FilledBacklog gpipe = backlog_of(gpipe_rows(), scenario, 150);
+  const FilledBacklog other = backlog_of(one_f_one_b_rows(), scenario, 150);
+  EXPECT_EQ(gpipe.outcome.tokens_served, 4 * 4 * 150) << "two in each of two bubbles";
+  EXPECT_EQ(other.outcome.tokens_served, 4 * 3 * 150) << "one in device 0's bubbles of 200 and 100";
+  EXPECT_DOUBLE_EQ(gpipe.bounds.upper(), 1);
+  EXPECT_NEAR(other.bounds.upper(), 1650.0 / 1800, 1e-4);
 }
 
 TEST(KnownValues, TwoStagesLoseTheirHop) {

@@ -74,6 +74,23 @@ TEST(Placement, RefusesWithTheFirstReasonThatHolds) {
   EXPECT_EQ(decisions[3].start, 200ms);
 }
 
+TEST(Placement, ABacklogNamesModelsThatAreServed) {
+  const std::vector<Request> file{{0, 0ns, 100}, {1, 0ns, 100, "liner"}};
+  ServedModel batches = linear_model(1ms), chunks = batches;
+  batches.batch = 4;
+  chunks.chunk = 50;
+  for (const ServedModel& model : {linear_model(1ms), batches, chunks}) {
+    const auto served = served_models(serving_scenario(2, 1, model), 1);
+    EXPECT_THAT(
+        [&] {
+          (void)place_backlog(find_bubbles(gpipe_rows(), 2), served, file,
+                              PlacementPolicy::best_fit, {.waiting = 4, .iterations = 2});
+        },
+        ::testing::ThrowsMessage<Error>(
+            ::testing::HasSubstr("request 1: there is no served model \"liner\"")));
+  }
+}
+
 TEST(Placement, BestFitTakesOfEquallyEarlyStartsTheTightestBubble) {
   const std::vector<TimelineRow> rows{block_row(0, 0, 0ms, 100ms), block_row(0, 1, 500ms, 900ms),
                                       block_row(1, 2, 0ms, 100ms), block_row(1, 3, 250ms, 900ms)};

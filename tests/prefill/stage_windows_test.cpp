@@ -120,7 +120,7 @@ TEST(Bounds, HoldForEveryPlacementOfAnOpenLoop) {
     const std::vector<Request> requests =
         has_cache ? prompts_of_a_prefix(random) : random_prompts(random);
     ControllerMeans means;
-    if (has_cache) means.cache = PrefixCache{1000};
+    if (has_cache) means.caches = {PrefixCache{1000}};
     Controller controller{iteration, served, PlacementPolicy::best_fit, {}, std::move(means)};
     const auto decisions = place_open_loop(controller, requests);
     const Outcome outcome = summarize_decisions(iteration, served, decisions, std::nullopt);

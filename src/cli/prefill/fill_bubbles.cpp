@@ -49,6 +49,17 @@ bool differs_from_plan(const Scenario& scenario, const PrefillInput& input,
                              [](const auto& each) { return each.takes.has_value(); });
 }
 
+/// Weather is played, as takes_ns is.
+void require_calm_links(const Plan& plan, const Scenario& scenario) {
+  if (plan::Weather{plan, scenario}.calm()) return;
+  const auto varies = [](const Link& link) { return link.weather.any() || link.jitter.any(); };
+  const Link& link = *std::ranges::find_if(scenario.links, varies);
+  fail(
+      "--stream: requests are forgotten once they are answered, and weather of links is played (of "
+      "the link from {} to {}). Leave its jitter, loss, trace and outage out.",
+      scenario.datacenters[index(link.from)].name, scenario.datacenters[index(link.to)].name);
+}
+
 /// Of what was filled: the time of the whole stretch.
 Duration wall_of(const FilledSchedule& filled) {
   return filled.played ? filled.played->wall
@@ -167,6 +178,7 @@ FilledSchedule fill_from_stream(SimulatedBubbles bubbles, const Scenario& scenar
   const prefill::IterationBubbles& iteration = filled.bubbles.iteration;
   filled.served = prefill::served_models(scenario, filled.bubbles.cell, iteration);
   const std::vector<prefill::Served>& served = filled.served;
+  require_calm_links(filled.bubbles.plan, scenario);
   prefill::InferenceController controller{
       prefill::serving_sites(scenario, served, iteration, input.policy, {},
                              means_of(filled.bubbles, scenario, input, served)),

@@ -65,11 +65,12 @@ std::string text_of(const std::vector<FilledSchedule>& all, TableWidth width) {
 constexpr const char* kPlacementColumns =
     "request,arrival_ns,tokens,answer,reason,pipeline,start_ns,end_ns\n";
 
+/// One that was placed and is unfinished at the end is placed all the same.
 std::string placement_line(const Decision& each) {
   std::string csv = fmt::format("{},{},{},", each.request, each.arrival.count(), each.tokens);
   if (each.refused) return csv + fmt::format("refused,{},,,\n", to_string(*each.refused));
-  return csv + fmt::format("{},,{},{},{}\n", each.unfinished ? "unfinished" : "placed",
-                           each.pipeline, each.start.count(), each.end.count());
+  return csv +
+         fmt::format("placed,,{},{},{}\n", each.pipeline, each.start.count(), each.end.count());
 }
 
 /// Of models whose guard is as long as the longest bubble of their GPUs, or longer.
@@ -96,8 +97,8 @@ std::string guarded_text(const FilledSchedule& filled) {
 std::string notes_text(const Scenario& scenario, const PrefillInput& input,
                        const std::vector<FilledSchedule>& all) {
   std::string text;
-  if (!left_out_of_backlog(scenario, input).empty())
-    text += "! a backlog's memory, keys and decode ranks count nothing\n";
+  if (const auto left_out = left_out_of_backlog(scenario, input); !left_out.empty())
+    text += fmt::format("! of a backlog these count nothing: {}\n", fmt::join(left_out, ", "));
   for (const prefill::Served& each : all.front().served) {
     text += fmt::format("{}: {} of {}\n", each.model.name,
                         report::counted(std::ssize(each.serving.pipelines), "pipeline"),

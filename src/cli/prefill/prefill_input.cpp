@@ -5,35 +5,18 @@
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "cli/prefill/filled_schedule.hpp"
+#include "scenario/reader/stored_text.hpp"
 
 namespace longhaul::cli {
 namespace {
 
 constexpr int kMostWaiting = 1'000'000;
-constexpr int kMostCopies = 100'000;
-
-/// "FROM,TO"; either may be left out.
-void read_window(const std::string& text, prefill::LoadOptions& load) {
-  const std::vector<std::string> ends = longhaul::words_of(text, ',');
-  if (ends.size() != 2) fail("--window: \"{}\" is no window. Write FROM,TO, as in 60s,120s.", text);
-  const auto time = [](const std::string& word) -> std::optional<Duration> {
-    if (word.empty()) return std::nullopt;
-    try {
-      return parse_duration(word);
-    } catch (const Error& error) {
-      fail("--window: {}", error.what());
-    }
-  };
-  load.window_from = time(ends[0]);
-  load.window_to = time(ends[1]);
-  if (load.window_to && *load.window_to <= load.window_from.value_or(Duration{}))
-    fail("--window: {} ends before it begins. Write FROM,TO.", text);
-}
 
 prefill::LoadOptions load_options(const PrefillArguments& typed) {
   prefill::LoadOptions load;
-  if (!typed.window.empty()) read_window(typed.window, load);
-  if (!typed.copies.empty()) load.copies = whole_number("--copies", typed.copies, 1, kMostCopies);
+  if (!typed.window.empty()) prefill::set_window(typed.window, load);
+  if (!typed.copies.empty())
+    load.copies = whole_number("--copies", typed.copies, 1, prefill::kMostCopies);
   if (!typed.rate.empty()) load.rate = positive_number("--rate", typed.rate);
   if (!typed.poisson.empty()) load.poisson = positive_number("--poisson", typed.poisson);
   if (load.poisson && load.rate != 1)
@@ -75,6 +58,11 @@ std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const Pre
     left_out.emplace_back("decode");
   if (some([](const ServedModel& each) { return each.prefix_cache > Bytes{}; }))
     left_out.emplace_back("prefix_cache");
+  // What fills bubbles by length looks at no time; in strict order each is answered.
+  const bool fills = input.policy == prefill::PlacementPolicy::best_fit &&
+                     scenario.served.size() == 1 && scenario.served.front().stages == 1;
+  if (fills && some([](const ServedModel& each) { return each.slo_ttft.has_value(); }))
+    left_out.emplace_back("slo_ttft");
   return left_out;
 }
 
@@ -97,8 +85,12 @@ PrefillInput read_prefill_input(const PrefillArguments& typed, const Scenario& s
     fail("--prefill-price: it has no effect without --objective value. Add that, or leave it out.");
   if (input.by_value && !input.price)
     fail("--objective value: --prefill-price is missing ($ of 10^6 prompt tokens). Give it.");
-  input.regions = typed.regions.empty() ? scenario::RegionTable::built_in()
-                                        : scenario::RegionTable::load(typed.regions);
+  if (!typed.regions.empty())
+    input.regions = scenario::RegionTable::load(typed.regions);
+  else if (const auto own = scenario::own_regions(scenario))
+    input.regions = *own;
+  else
+    input.regions = scenario::RegionTable::built_in();
   if (!typed.backlog.empty()) input.backlog = backlog_options(typed, scenario);
   if (!input.backlog && !typed.patience.empty())
     fail("--patience: it has no effect without --backlog (no one is passed over). Leave it out.");
@@ -160,7 +152,7 @@ void add_prefill_options(Arguments& command, PrefillArguments& arguments) {
   command.option("--route", arguments.route,
                  "the datacenter of the least time to first token (ttft, default), or the nearest");
   command.option("--regions", arguments.regions,
-                 "a table (.csv) of round trips between regions, instead of the built-in one");
+                 "a table (.csv) of round trips between regions, instead of the scenario's");
   command.option(
       "--signals", arguments.signals,
       "what ranks go by where times differ from the plan: plan, signals, both (default)");

@@ -73,7 +73,7 @@ ordered_json filled_json(const FilledSchedule& filled) {
                       {"lacks_bytes", outcome.lacks.count()},
                       {"unfinished", outcome.unfinished},
                       {"killed", filled.played ? filled.played->killed : 0},
-                      {"late", filled.played ? filled.played->late : 0},
+                      {"late", filled.played ? filled.played->late : outcome.late},
                       {"by_length", ordered_json::array()}};
   for (const prefill::PromptClass& each : outcome.by_length) {
     json["requests"]["by_length"].push_back(

@@ -295,6 +295,7 @@ LivePrediction predict_live(const PlannedStretches& planned, const PrefillSettin
   for (int pair = 0; pair < settings.pairs; ++pair)
     predicted.stretches.push_back(pairs.simulate(pair));
   predicted.answers = pairs.answers();
+  predicted.offered = pairs.offered();
   return predicted;
 }
 

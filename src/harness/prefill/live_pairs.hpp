@@ -40,6 +40,10 @@ public:
   [[nodiscard]] const std::vector<prefill::Decision>& cancelled() const {
     return stretches_.controller().cancelled();
   }
+  /// After answers(): who asked, by id, as its source counts.
+  [[nodiscard]] std::vector<std::int64_t> offered() const {
+    return stretches_.controller().offered();
+  }
 
 private:
   /// What all GPUs and decode ranks began in a stretch.

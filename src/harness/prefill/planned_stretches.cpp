@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/index.hpp"
 #include "base/random.hpp"
@@ -161,11 +162,16 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
   load.seed = planned.scenario.run.seed;
   if (!settings.listen)
     planned.requests = prefill::offered_load(prefill::parse_requests(text, name), load);
+  if (!settings.listen && planned.requests.empty())
+    fail("--window: no request of {} arrives in it. Widen it.", name);
   planned.memory = std::make_shared<const prefill::MemoryBesideBlocks>(
       planned.schedule, planned.scenario, planned.training, *planned.graph, planned.served);
   require_playable(planned, settings);
-  if (settings.controller == PrefillController::planned)
+  if (settings.controller == PrefillController::planned) {
+    const TimePoint begin = now();
     planned.decisions = place(planned, settings);
+    planned.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(planned.decisions));
+  }
   const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
   if (!settings.listen)
     planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,

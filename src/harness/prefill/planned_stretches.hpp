@@ -45,6 +45,7 @@ struct PlannedStretches {
   std::vector<prefill::Request> requests;  ///< of the load; of a backlog, the file
   /// Of all stretches, by the clock of requests; none where the controller decides in the run.
   std::vector<prefill::Decision> decisions;
+  Duration placement{};  ///< of this program's time, for each of them
   prefill::UtilisationBounds bounds;
   std::vector<bool> prefill_first;  ///< by pair, warm-up included: its order
 

@@ -19,19 +19,23 @@ void take_policy(const PrefillOptions& options, PrefillSettings& settings) {
 }
 
 void take_load(const PrefillOptions& options, PrefillSettings& settings) {
+  if (!options.window.empty()) prefill::set_window(options.window, settings.load);
   if (!options.backlog.empty()) {
     settings.backlog.emplace();
     settings.backlog->waiting = whole_number("--backlog", options.backlog, 1, kMostInBacklog);
     settings.backlog->iterations = options.pairs;
     if (!options.patience.empty())
       settings.backlog->patience = whole_number("--patience", options.patience, 0, kMostInBacklog);
-    if (!options.rate.empty() || !options.poisson.empty())
+    if (!options.rate.empty() || !options.poisson.empty() || !options.copies.empty())
       fail(
-          "--backlog: a queue that never empties has no arrivals. Leave --rate and --poisson out.");
+          "--backlog: a queue that never empties has no arrivals. Leave --rate, --poisson and "
+          "--copies out.");
     return;
   }
   if (!options.patience.empty())
     fail("--patience: it has no effect without --backlog (no one is passed over). Leave it out.");
+  if (!options.copies.empty())
+    settings.load.copies = whole_number("--copies", options.copies, 1, prefill::kMostCopies);
   if (!options.rate.empty()) settings.load.rate = positive_number("--rate", options.rate);
   if (!options.poisson.empty())
     settings.load.poisson = positive_number("--poisson", options.poisson);
@@ -45,7 +49,9 @@ void take_address(const PrefillOptions& options, PrefillSettings& settings) {
   for (const auto& [option, value] : {std::pair{"--requests", &options.requests},
                                       {"--backlog", &options.backlog},
                                       {"--rate", &options.rate},
-                                      {"--poisson", &options.poisson}})
+                                      {"--poisson", &options.poisson},
+                                      {"--copies", &options.copies},
+                                      {"--window", &options.window}})
     if (!value->empty())
       fail("{}: with --listen clients say what arrives, and when. Leave one out.", option);
   settings.listen = prefill::socket_address("--listen", options.listen);
@@ -114,6 +120,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
                    "how often best-fit passes a request of a backlog over (default 256)");
   arguments.option("--rate", options.rate, "so many times as fast as the trace");
   arguments.option("--poisson", options.poisson, "requests a second, instead of its arrivals");
+  arguments.option("--copies", options.copies, "of the trace, laid over each other, shifted");
+  arguments.option("--window", options.window, "FROM,TO: its arrivals from FROM to before TO");
   arguments.option("--listen", options.listen,
                    "unix:PATH or tcp:PORT: requests of clients (longhaul send), not of a file");
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();

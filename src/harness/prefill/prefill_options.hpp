@@ -18,8 +18,9 @@ namespace longhaul::harness {
 struct PrefillOptions : SharedOptions {
   std::string scenario, schedule = "1f1b", requests;
   std::string policy = "best-fit", controller = "planned";
-  std::string overrun, kv, signals;              ///< empty: not given
-  std::string backlog, patience, rate, poisson;  ///< empty: not given
+  std::string overrun, kv, signals;           ///< empty: not given
+  std::string backlog, patience;              ///< empty: not given
+  std::string rate, poisson, copies, window;  ///< likewise
   std::string credit = "1ms", fault;
   std::string compute = "timed", pace = "modelled";
   std::string listen;  ///< empty: not given

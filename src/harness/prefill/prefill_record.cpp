@@ -48,12 +48,12 @@ std::array<std::int64_t, 6> parts_of(const PlayedRequest& request) {
 }
 
 /// What became of a request that was placed and did not end.
-const char* why_failed(const PrefillSettings& settings) {
-  return settings.overrun == prefill::Overrun::kill ? "killed" : "declined";
+const char* why_failed(const PlayedRequest* played) {
+  if (played == nullptr) return "declined";
+  return played->came_wrong ? "kv" : played->was_killed ? "killed" : "declined";
 }
 
-ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played,
-                         const PrefillSettings& settings) {
+ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest* played) {
   ordered_json json{{"id", decision.request}, {"tokens", decision.tokens}};
   if (decision.refused) {
     json["answer"] = "refused";
@@ -61,8 +61,7 @@ ordered_json detail_json(const prefill::Decision& decision, const PlayedRequest*
     if (decision.lacks > Bytes{}) json["lacks_bytes"] = decision.lacks.count();
   } else {
     json["answer"] = played != nullptr && played->is_done ? "done" : "failed";
-    if (json["answer"] == "failed")
-      json["reason"] = played != nullptr && played->came_wrong ? "kv" : why_failed(settings);
+    if (json["answer"] == "failed") json["reason"] = why_failed(played);
   }
   const bool done = played != nullptr && played->is_done;
   json["ttft_ns"] = done ? ordered_json(played->ttft.count()) : ordered_json{};
@@ -110,7 +109,7 @@ PlayedKv kv_of(const PrefillRun& run, StretchOutcome StretchPair::*side) {
 }
 
 struct Counts {
-  std::int64_t offered = 0, done = 0, failed = 0, tokens = 0;
+  std::int64_t done = 0, failed = 0, tokens = 0;
   std::array<std::int64_t, every<prefill::RefusalReason>().size()> refused{};
   std::vector<prefill::PromptClass> by_length{};
 };
@@ -118,7 +117,6 @@ struct Counts {
 Counts counts_of(std::vector<prefill::Decision> answers, const PlayedById& played) {
   Counts counts;
   for (prefill::Decision& each : answers) {
-    ++counts.offered;
     if (each.refused) {
       ++counts.refused[static_cast<std::size_t>(*each.refused)];
       continue;
@@ -133,7 +131,8 @@ Counts counts_of(std::vector<prefill::Decision> answers, const PlayedById& playe
   return counts;
 }
 
-ordered_json requests_json(const Counts& counts, const PrefillRun& run,
+/// `offered`: of the source, not of the answers.
+ordered_json requests_json(const Counts& counts, std::int64_t offered, const PrefillRun& run,
                            StretchOutcome StretchPair::*side, PrefillController controller) {
   ordered_json refused = ordered_json::object();
   for (const prefill::RefusalReason reason : every<prefill::RefusalReason>())
@@ -152,15 +151,15 @@ ordered_json requests_json(const Counts& counts, const PrefillRun& run,
          {"done", each.done},
          {"refused", each.refused}});
   const std::int64_t cancelled = side == &StretchPair::with ? std::ssize(run.cancelled) : 0;
-  ordered_json json{{"offered", counts.offered + cancelled},
+  ordered_json json{{"offered", offered},
                     {"done", counts.done},
                     {"refused", refused},
                     {"failed", counts.failed},
                     {"late", late}};
+  json["cancelled"] = cancelled;
+  json["killed"] = tally.killed;
   if (controller == PrefillController::live) {
-    json["cancelled"] = cancelled;
     json["declined"] = tally.declined;
-    json["killed"] = tally.killed;
     json["late_answers"] = tally.late_answers;
     json["latest_answer_ns"] = tally.latest_answer.count();
   }
@@ -252,19 +251,24 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   ordered_json json{{"schedule", planned.schedule.name},
                     {"period_ns", planned.stretch_time().count() / settings.stretch},
                     {"stretch_ns", planned.stretch_time().count()}};
-  json["utilisation"] = utilisation_json(planned, run);
+  json["utilisation"] = utilisation_json(planned, run, settings);
   json["predicted_utilisation"] = predicted_utilisation_json(planned, run);
   json["idle_ns"] = idle_json(run, &StretchPair::with);
   json["predicted_idle_ns"] = idle_json(run, &StretchPair::predicted);
-  json["requests"] = requests_json(counts, run, &StretchPair::with, settings.controller);
-  json["predicted_requests"] =
-      requests_json(counts_of(run.predicted_answers, played_by_id(run, &StretchPair::predicted)),
-                    run, &StretchPair::predicted, settings.controller);
+  json["requests"] =
+      requests_json(counts, std::ssize(run.offered), run, &StretchPair::with, settings.controller);
+  json["predicted_requests"] = requests_json(
+      counts_of(run.predicted_answers, played_by_id(run, &StretchPair::predicted)),
+      std::ssize(run.predicted_answers), run, &StretchPair::predicted, settings.controller);
   json["answers_as_predicted"] = agreement_json(run);
   json["tokens_served"] = counts.tokens;
   add_ttft(run, json);
   json["training_delay"] = delay_json(run, &StretchPair::with);
   json["predicted_training_delay"] = delay_json(run, &StretchPair::predicted);
+  json["placement_ns"] = settings.controller == PrefillController::planned
+                             ? ordered_json(planned.placement.count())
+                             : ordered_json{};
+  json["cost"] = cost_json(planned, run);
   if (planned.sends_kv()) {
     const PlayedKv kv = kv_of(run, &StretchPair::with);
     json["kv"] = {{"sending", to_string(settings.kv)},
@@ -279,7 +283,7 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
   for (const prefill::Decision& each : run.answers) {
     const auto found = played.find(each.request);
     json["requests_detail"].push_back(
-        detail_json(each, found == played.end() ? nullptr : found->second, settings));
+        detail_json(each, found == played.end() ? nullptr : found->second));
   }
   for (const prefill::Decision& each : run.cancelled)
     json["requests_detail"].push_back({{"id", each.request}, {"answer", "cancelled"}});

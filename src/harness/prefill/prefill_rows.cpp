@@ -78,6 +78,8 @@ nlohmann::json asked_of_prefill(const PlannedStretches& planned, const PrefillOp
           {"--patience", options.patience},
           {"--rate", options.rate},
           {"--poisson", options.poisson},
+          {"--copies", options.copies},
+          {"--window", options.window},
           {"--credit", options.credit},
           {"--pace", options.pace},
           {"plan", digest_of(planned)}};

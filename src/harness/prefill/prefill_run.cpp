@@ -212,14 +212,18 @@ public:
       return;
     }
     std::vector<prefill::Decision> mine, cancelled;
+    nlohmann::json offered = nlohmann::json::array();
     if (is_controller()) {
       mine = live_->answers();
       cancelled = live_->cancelled();
+      offered = live_->offered();
       if (socket_) socket_->fail_open();
     }
     const int controller = planned_.scenario.training_ranks();
     run.answers = broadcast_answers(ranks_, mine, controller);
     run.cancelled = broadcast_answers(ranks_, cancelled, controller);
+    run.offered = nlohmann::json::parse(ranks_.world().broadcast(offered.dump(), controller))
+                      .get<std::vector<std::int64_t>>();
   }
 
 private:
@@ -234,10 +238,11 @@ private:
   void begin_live(int pair) {
     if (pair >= 0 && settings_.listen && is_controller() && !socket_) {
       std::vector<std::string> models;
-      std::set<std::int32_t> pipelines;
+      std::set<prefill::SocketArrivals::PipelineName> pipelines;
       for (const prefill::Served& each : planned_.served) {
+        for (const prefill::Pipeline& own : each.serving.pipelines)
+          pipelines.emplace(models.size(), own.number);
         models.push_back(each.model.name);
-        for (const prefill::Pipeline& own : each.serving.pipelines) pipelines.insert(own.number);
       }
       socket_.emplace(*settings_.listen, models, pipelines);
       ranks_.watchdog().before_end([this] { socket_->fail_open(); });
@@ -350,6 +355,8 @@ PrefillRun run_pairs(engine::Ranks& ranks, const PlannedStretches& planned,
   }
   run.predicted_answers =
       settings.controller == PrefillController::live ? predicted.answers : planned.decisions;
+  if (settings.controller == PrefillController::planned && ranks.is_first())
+    run.offered = offered_to_plan(planned, settings, std::ssize(run.pairs));
   if (run.is_stopped && ranks.is_first()) cut_short(run, settings);
   run.wrong_kinds = wrong_kinds_of(ranks, mine);
   return run;

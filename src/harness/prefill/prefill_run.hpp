@@ -32,6 +32,9 @@ struct PrefillRun {
   /// To each request that was answered, by the clock of requests; and as predicted, on rank 0.
   std::vector<prefill::Decision> answers, predicted_answers;
   std::vector<prefill::Decision> cancelled;  ///< of a live run: their sender went before they began
+  /// Ids of all that asked, as the file, the backlog or the socket counts them: each is to have one
+  /// answer.
+  std::vector<std::int64_t> offered;
   std::int64_t wrong = 0, messages = 0, blocks = 0;  ///< of all ranks (engine::Checks)
   std::string wrong_kinds;                           ///< of `wrong`, in words
   bool is_stopped = false;                           ///< by SIGTERM, before the last pair was over
@@ -43,6 +46,7 @@ struct PrefillRun {
 struct LivePrediction {
   std::vector<FilledStretch> stretches;
   std::vector<prefill::Decision> answers;
+  std::vector<std::int64_t> offered;  ///< PrefillRun::offered
 };
 
 /// Where rows go: of stretches without prefill as iterations of schedule 0, of those with as those

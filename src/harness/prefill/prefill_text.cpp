@@ -132,6 +132,12 @@ std::string why_not_sound(const PrefillRun& run) {
     for (const prefill::Decision& each : *all)
       if (!answered.insert(each.request).second)
         return fmt::format("request {} was answered twice", each.request);
+  const std::set<std::int64_t> offered(run.offered.begin(), run.offered.end());
+  for (const std::int64_t request : offered)
+    if (!answered.contains(request)) return fmt::format("request {} was never answered", request);
+  for (const std::int64_t request : answered)
+    if (!offered.contains(request))
+      return fmt::format("request {} was answered, and no one had asked it", request);
   std::set<std::int64_t> played;
   for (const StretchPair& pair : run.pairs)
     for (const PlayedRequest& each : pair.with.requests) {
@@ -167,6 +173,9 @@ std::string prefill_text(const ordered_json& record) {
   };
   add("predicted", schedule["predicted_utilisation"], schedule["predicted_ttft_ns"]);
   add("measured", schedule["utilisation"], schedule["ttft_ns"]);
+  const ordered_json& share = schedule["utilisation"];
+  const ordered_json& without = share["bounds_left_out"];
+  const std::string why = without.is_null() ? std::string{} : "; " + without.get<std::string>();
   const auto count = [](const ordered_json& counts, const char* which) {
     return counts[which].get<std::int64_t>();
   };
@@ -176,6 +185,8 @@ std::string prefill_text(const ordered_json& record) {
       fmt::format("{}: {}, {}, {}\n\n{}\n", record["scenario"].get<std::string>(),
                   schedule["schedule"].get<std::string>(), record["load"].get<std::string>(),
                   record["policy"].get<std::string>(), table.text());
+  text += fmt::format("no placement exceeds {} ({}){}\n", percent(share["upper_bound"]),
+                      share["bound_reason"].get<std::string>(), why);
   text += fmt::format("requests: {} offered, {} done ({} predicted), {} failed\n",
                       count(requests, "offered"), count(requests, "done"), count(expected, "done"),
                       count(requests, "failed"));

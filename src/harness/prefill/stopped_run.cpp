@@ -30,6 +30,19 @@ void cut_short(PrefillRun& run, const PrefillSettings& settings) {
   cut(run.predicted_answers, run.pairs, &StretchPair::predicted, settings.backlog.has_value());
 }
 
+std::vector<std::int64_t> offered_to_plan(const PlannedStretches& planned,
+                                          const PrefillSettings& settings, std::int64_t stretches) {
+  std::vector<std::int64_t> ids;
+  if (!settings.backlog) {
+    for (const prefill::Request& each : planned.requests) ids.push_back(each.id);
+    return ids;
+  }
+  for (const prefill::Decision& each : planned.decisions)
+    if (each.refused || each.start < stretches * planned.stretch_time())
+      ids.push_back(each.request);
+  return ids;
+}
+
 std::string stopped_text(const PrefillRun& run, const PrefillOptions& options,
                          const PrefillSettings& settings) {
   const auto whole = std::ranges::count_if(run.pairs, &StretchPair::is_whole);

@@ -71,6 +71,7 @@ void add_kv(const PlannedStretches& planned, const FilledStretch& stretch, const
 struct PlayedStage {
   Duration start{}, end{}, computed{};
   bool is_done = true;
+  bool has_begun = false;
 };
 
 PlayedStage played_stage(const prefill::FilledStage& stage, const OpResults& results) {
@@ -82,6 +83,7 @@ PlayedStage played_stage(const prefill::FilledStage& stage, const OpResults& res
       break;
     }
     if (op == index(stage.first)) played.start = time.start;
+    played.has_begun = true;
     played.end = time.end;
     played.computed += time.end - time.start;
   }
@@ -101,6 +103,7 @@ PlayedRequest played(const prefill::Decision& decision, Duration answered,
   for (const prefill::FilledStage& each : stages) {
     const PlayedStage stage = played_stage(each, results);
     request.is_done = request.is_done && stage.is_done;
+    request.was_killed = request.was_killed || (stage.has_begun && !stage.is_done);
     // From pass to pass on the first GPU, then with the last pass from GPU to GPU.
     if (each.placed.stage > 0 && each.placed.pass < stages.back().placed.pass) continue;
     if (!before)
@@ -127,6 +130,18 @@ void add_token(const FilledStretch& stretch, const prefill::FilledToken& token,
   request.kv = std::max(Duration{}, time.start - computed);
   request.first_token = time.end - time.start;
   request.ttft = time.end - own.arrival;
+}
+
+/// Did one of a decision's stages end after its deadline, or the first token come after the SLO?
+bool is_late(const ServedModel& model, const PlayedRequest& request,
+             std::span<const prefill::FilledStage> stages, const OpResults& results) {
+  if (request.is_done && model.slo_ttft && request.ttft > *model.slo_ttft) return true;
+  if (results.outcomes.empty()) return false;
+  return std::ranges::any_of(stages, [&](const prefill::FilledStage& stage) {
+    const auto parts = std::span{results.outcomes}.subspan(
+        index(stage.first), index(stage.op) - index(stage.first) + 1);
+    return std::ranges::find(parts, Outcome::late) != parts.end();
+  });
 }
 
 /// The requests whose keys and values came wrong.
@@ -187,12 +202,13 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     else if (const auto& model = planned.served[own.model].model; model.decode && model.dimensions)
       request.is_done = false;  // without a first token
     if (!request.is_done) forget_parts(request);
+    outcome.late += is_late(planned.served[own.model].model, request,
+                            stages.subspan(first, last - first), results);
   }
   std::set<OpId> counted;  // prompts share passes
   for (const prefill::FilledStage& stage : stages) {
     if (!counted.insert(stage.op).second) continue;
     outcome.prefill += played_stage(stage, results).computed;
-    outcome.late += !results.outcomes.empty() && results.outcomes[index(stage.op)] == Outcome::late;
   }
   outcome.idle = prefill::idle_of_rows({planned.training, stretch.filled, planned.served,
                                         stretch.decisions, results, planned.bubbles.gpus},

@@ -16,6 +16,7 @@ struct PlayedRequest {
   std::size_t model = 0;
   bool is_done = false;               ///< otherwise a rank declined a stage, or keys came wrong
   bool came_wrong = false;            ///< some of its keys and values
+  bool was_killed = false;            ///< a stage began and did not end
   Duration ttft{};                    ///< from its scheduled arrival to its first token
   Duration decision{};                ///< until the controller has said where it goes
   Duration wait{}, compute{}, hop{};  ///< until its first stage begins; in stages; between them
@@ -40,7 +41,8 @@ struct PlayedKv {
 struct StretchOutcome {
   Duration wall{};  ///< from the begin of its first iteration to the end of its last
   Duration training{}, prefill{};
-  std::int64_t late = 0;                     ///< stages that ended after their deadlines
+  /// Requests of which a stage ended after its deadline, or whose TTFT is beyond slo_ttft.
+  std::int64_t late = 0;
   std::int64_t blocks_bound_by_prefill = 0;  ///< training's, which waited for one
   Duration delay{};                          ///< by how much these began after they could have
   prefill::IdleTimes idle{};                 ///< what neither training nor prefills took

@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "plan/link_model/weather.hpp"
+#include "prefill/outcome.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -39,6 +46,57 @@ Shares shares_of(const PlannedStretches& planned, const PrefillRun& run, bool pr
   return shares;
 }
 
+/// What of the run is not as the plan and the estimates say; empty: nothing.
+std::string differences(const PlannedStretches& planned, const PrefillSettings& settings) {
+  const Run& run = planned.scenario.run;
+  std::vector<std::string> found;
+  if (run.noise > 0) found.emplace_back("run.noise");
+  if (!run.stragglers.empty()) found.emplace_back("run.stragglers");
+  if (!plan::Weather{planned.training, planned.scenario}.calm())
+    found.emplace_back("weather of links");
+  const auto is_noisy = [](const prefill::Served& each) { return each.model.noise > 0; };
+  if (std::ranges::any_of(planned.served, is_noisy)) found.emplace_back("prefill.noise");
+  const auto takes = [](const prefill::Request& each) { return each.takes.has_value(); };
+  if (std::ranges::any_of(planned.requests, takes)) found.emplace_back("takes_ns");
+  if (settings.manners == prefill::Manners::careless) found.emplace_back("--policy careless");
+  if (settings.compute.real) found.emplace_back("--compute real");
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
+/// All idle time of the GPUs that serve: of a run whose windows, times or requests are not those of
+/// the plan.
+prefill::UtilisationBounds bounds_of_idle(const PlannedStretches& planned, const PrefillRun& run) {
+  double wall = 0, unused = 0;
+  for (const StretchPair& pair : run.pairs) {
+    wall += static_cast<double>(pair.with.wall.count());
+    unused += static_cast<double>(
+        pair.with.idle[static_cast<std::size_t>(prefill::IdleCause::no_pipeline)].count());
+  }
+  prefill::UtilisationBounds bounds;
+  if (wall > 0) bounds.bubbles = 1 - unused / (wall * planned.bubbles.gpus);
+  return bounds;
+}
+
+/// The bounds that hold for what was played, and why there are no others.
+struct KnownBounds {
+  prefill::UtilisationBounds bounds;
+  std::string without{};
+};
+
+KnownBounds known_bounds(const PlannedStretches& planned, const PrefillRun& run,
+                         const PrefillSettings& settings) {
+  if (settings.listen)
+    return {bounds_of_idle(planned, run), "no one knew before what clients would ask for"};
+  if (const std::string differs = differences(planned, settings); !differs.empty())
+    return {bounds_of_idle(planned, run),
+            "times are not those of the plan and the estimates (" + differs + ")"};
+  KnownBounds known{planned.bounds};
+  if (!run.is_stopped) return known;
+  known.bounds.mix = known.bounds.flow = std::nullopt;
+  known.without = "mix and flow are of all pairs, and the run was stopped";
+  return known;
+}
+
 ordered_json or_null(const std::optional<double>& value) {
   return value ? ordered_json(*value) : ordered_json{};
 }
@@ -52,14 +110,17 @@ ordered_json shares_json(const Shares& shares) {
 
 }  // namespace
 
-ordered_json utilisation_json(const PlannedStretches& planned, const PrefillRun& run) {
+ordered_json utilisation_json(const PlannedStretches& planned, const PrefillRun& run,
+                              const PrefillSettings& settings) {
   ordered_json json = shares_json(shares_of(planned, run, false));
-  json["upper_bound"] = planned.bounds.upper();
-  json["bound_reason"] = planned.bounds.reason();
-  json["bounds"] = {{"bubbles", planned.bounds.bubbles},
-                    {"whole_prompts", or_null(planned.bounds.whole_prompts)},
-                    {"mix", or_null(planned.bounds.mix)},
-                    {"flow", or_null(planned.bounds.flow)}};
+  const auto [bounds, without] = known_bounds(planned, run, settings);
+  json["upper_bound"] = bounds.upper();
+  json["bound_reason"] = bounds.reason();
+  json["bounds"] = {{"bubbles", bounds.bubbles},
+                    {"whole_prompts", or_null(bounds.whole_prompts)},
+                    {"mix", or_null(bounds.mix)},
+                    {"flow", or_null(bounds.flow)}};
+  json["bounds_left_out"] = without.empty() ? ordered_json{} : ordered_json(without);
   return json;
 }
 
@@ -76,6 +137,30 @@ ordered_json idle_json(const PrefillRun& run, StretchOutcome StretchPair::*side)
     json[to_string(cause)] = sum.count();
   }
   return json;
+}
+
+ordered_json cost_json(const PlannedStretches& planned, const PrefillRun& run) {
+  const auto price = prefill::gpu_hour_of(planned.scenario);
+  if (!price) return {};
+  std::vector<prefill::Decision> done;
+  Duration wall{}, delay{};
+  for (const StretchPair& pair : run.pairs) {
+    wall += pair.with.wall;
+    if (pair.is_whole) delay += pair.with.wall - pair.without.wall;
+    for (const PlayedRequest& each : pair.with.requests)
+      if (each.is_done)
+        done.push_back({.request = each.request, .tokens = each.tokens, .model = each.model});
+  }
+  const auto cost =
+      prefill::prefill_cost(planned.served, done, planned.bubbles.gpus, *price / planned.time_scale,
+                            wall, std::max(Duration{}, delay));
+  if (!cost) return {};
+  return {{"gpu_hour", *price},
+          {"gpus_saved", cost->gpus_saved},
+          {"training_delay", cost->training_delay},
+          {"per_million_tokens_bubbles", cost->per_million_bubbles},
+          {"per_million_tokens_dedicated", cost->per_million_dedicated},
+          {"break_even_price", cost->break_even_price}};
 }
 
 ordered_json memory_json(const PrefillRun& run) {

@@ -19,4 +19,10 @@ std::vector<Request> TraceArrivals::rest() {
   return rest;
 }
 
+std::vector<std::int64_t> TraceArrivals::offered() const {
+  std::vector<std::int64_t> ids;
+  for (const Request& each : requests_) ids.push_back(each.id);
+  return ids;
+}
+
 }  // namespace longhaul::prefill

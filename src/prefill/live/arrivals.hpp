@@ -42,10 +42,14 @@ public:
   [[nodiscard]] virtual Duration next_look(Duration now) const = 0;
   /// All that would still arrive, at the run's end.
   [[nodiscard]] virtual std::vector<Request> rest() { return {}; }
+  /// Who asks, by id: all that have arrived or will.
+  [[nodiscard]] virtual std::vector<std::int64_t> offered() const = 0;
   /// What became of them, of a backlog's none.
   virtual void tell(const RequestNews& /*news*/) {}
-  /// Is this pipeline, by number, to begin no more prompts?
-  [[nodiscard]] virtual bool is_drained(std::int32_t /*pipeline*/) const { return false; }
+  /// Is this pipeline of a served model, by number, to begin no more prompts?
+  [[nodiscard]] virtual bool is_drained(std::size_t /*model*/, std::int32_t /*pipeline*/) const {
+    return false;
+  }
 };
 
 /// Those of a trace, by arrival.
@@ -56,6 +60,7 @@ public:
                std::vector<std::int64_t>& cancelled) override;
   [[nodiscard]] Duration next_look(Duration now) const override;
   [[nodiscard]] std::vector<Request> rest() override;
+  [[nodiscard]] std::vector<std::int64_t> offered() const override;
 
 private:
   std::vector<Request> requests_;

@@ -85,6 +85,10 @@ public:
   [[nodiscard]] const std::vector<Decision>& refused() const { return refused_; }
   /// Requests whose sender went before they began.
   [[nodiscard]] const std::vector<Decision>& cancelled() const { return cancelled_; }
+  /// All that asked, by id; of a backlog those that do not wait any more.
+  [[nodiscard]] std::vector<std::int64_t> offered() const {
+    return queue_ ? queue_->left() : arrivals_.offered();
+  }
   /// What an open loop still waits for finds no room any more, and what still arrives.
   void close();
   [[nodiscard]] Duration clock() const { return clock_; }

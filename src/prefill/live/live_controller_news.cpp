@@ -89,7 +89,8 @@ void LiveController::heed_closing(Duration now) {
 /// Drained pipelines begin nothing: what they have not begun waits for the next stretch.
 void LiveController::heed_drains(Duration now) {
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
-    const bool drains = is_closing_ || arrivals_.is_drained(live_.pipelines[p].pipeline.number);
+    const LivePipeline& own = live_.pipelines[p];
+    const bool drains = is_closing_ || arrivals_.is_drained(own.model, own.pipeline.number);
     if (drains && !drained_[p])
       for (Entry& entry : entries_)
         if (at(entry.answer.pipeline) == p && withdraw(entry, now)) entry.comes_back = true;

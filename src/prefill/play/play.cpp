@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <queue>
+#include <tuple>
 
 #include "base/index.hpp"
 #include "prefill/play/played_training.hpp"
@@ -32,11 +32,12 @@ struct PlayedPass {
   std::vector<std::int32_t> ranks;
 };
 
-/// The passes of all answers; what several prompts share once.
+/// The passes of all answers; what several prompts share once. Pipelines of two models may have one
+/// number.
 std::vector<PlayedPass> played_passes(const std::vector<Served>& served,
                                       const std::vector<Decision>& decisions) {
   std::vector<PlayedPass> passes;
-  std::map<std::pair<std::int32_t, Duration>, std::size_t> shared;
+  std::map<std::tuple<std::size_t, std::int32_t, Duration>, std::size_t> shared;
   const auto pipeline_of = [&](const Decision& decision) -> const Pipeline& {
     return *std::ranges::find(served[decision.model].serving.pipelines, decision.pipeline,
                               &Pipeline::number);
@@ -49,7 +50,7 @@ std::vector<PlayedPass> played_passes(const std::vector<Served>& served,
     std::optional<std::size_t> before;
     for (const PlacedPass& pass : own) {
       const auto [place, is_new] =
-          shared.try_emplace({decision.pipeline, pass.start}, passes.size());
+          shared.try_emplace({decision.model, decision.pipeline, pass.start}, passes.size());
       if (is_new)
         passes.push_back({.decisions = {},
                           .model = decision.model,
@@ -248,8 +249,11 @@ PlayOutcome play_prefills(const TrainingGraph& graph, const std::vector<Served>&
   for (std::size_t i = 0; i < with.starts().size(); ++i)
     outcome.blocks_late += with.starts()[i] > without.starts()[i];
   outcome.blocks = with.blocks();
-  for (std::size_t i = 0; i < decisions.size(); ++i)
-    outcome.late += outcome.decisions[i].is_done() && outcome.decisions[i].end > decisions[i].end;
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const Decision& played = outcome.decisions[i];
+    outcome.late += played.is_done() && (played.end > decisions[i].end ||
+                                         played.misses_slo(served[played.model].model));
+  }
   return outcome;
 }
 

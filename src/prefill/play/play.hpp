@@ -47,7 +47,8 @@ struct PlayOutcome {
   Duration delay{};               ///< `wall` beyond the same run without prefills
   std::int64_t blocks_bound = 0;  ///< that a prefill on their GPU kept waiting
   std::int64_t blocks_late = 0;   ///< that started later than in the run without prefills
-  std::int64_t killed = 0, late = 0;
+  std::int64_t killed = 0;
+  std::int64_t late = 0;      ///< done later than they were to be, or than their SLO
   std::int64_t declined = 0;  ///< times that a rank would not start what it was given
   std::vector<std::vector<PrefillSpan>> blocks, prefills;  ///< when each GPU computed them
   /// When each would not start what it was given, until the next block.

@@ -9,11 +9,12 @@ namespace longhaul::prefill {
 
 RealTimes::RealTimes(const std::vector<Request>& requests, Load load, std::uint64_t seed)
     : load_{load}, seed_{seed} {
-  for (const Request& request : requests) {
-    if (!request.takes) continue;
-    takes_.resize(std::max(takes_.size(), requests.size()));
-    takes_.resize(std::max(takes_.size(), to_size(request.id) + 1));
-    takes_[to_size(request.id)] = *request.takes;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (!requests[i].takes) continue;
+    // Those of a backlog are numbered anew, whatever they were in a file of which it is a window.
+    const std::size_t place = load == Load::backlog ? i : to_size(requests[i].id);
+    takes_.resize(std::max({takes_.size(), requests.size(), place + 1}));
+    takes_[place] = *requests[i].takes;
   }
 }
 

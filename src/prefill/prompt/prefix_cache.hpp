@@ -9,8 +9,8 @@
 
 namespace longhaul::prefill {
 
-/// Keys and values of prompts' leading blocks that a datacenter keeps, by hash: the least recently
-/// used go first. A block is there from the end of the prefill that computed it on.
+/// Keys and values of prompts' leading blocks that a datacenter keeps of one model, by hash: the
+/// least recently used go first. A block is there from the end of the prefill that computed it on.
 class PrefixCache {
 public:
   /// Tokens of a block, as Mooncake's traces have them.

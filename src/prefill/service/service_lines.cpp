@@ -43,10 +43,21 @@ BadLine bad(const char* key, const char* advice) {
   return {fmt::format("\"{}\": {}", key, advice)};
 }
 
-ServiceLine drain_line(const json& value, const char* key, bool drains) {
+/// Reads "model" where the line has it; false: it is no name.
+bool read_model(const json& line, std::string& model) {
+  const json* const found = key_of(line, "model");
+  if (found == nullptr) return true;
+  if (!found->is_string()) return false;
+  model = found->get<std::string>();
+  return true;
+}
+
+ServiceLine drain_line(const json& line, const json& value, const char* key, bool drains) {
   const auto pipeline = number_in(value, 0, kMostPipelines);
   if (!pipeline) return bad(key, "give the number of a pipeline");
-  return DrainLine{static_cast<std::int32_t>(*pipeline), drains};
+  DrainLine drain{static_cast<std::int32_t>(*pipeline), drains};
+  if (!read_model(line, drain.model)) return bad("model", "name a [[prefill]]");
+  return drain;
 }
 
 ServiceLine ask_line(const json& line) {
@@ -57,10 +68,7 @@ ServiceLine ask_line(const json& line) {
   const auto tokens = length == nullptr ? std::nullopt : number_in(*length, 1, kMostAskedTokens);
   if (!tokens) return bad("input_length", "give a number of tokens (1 to 1000000000)");
   AskLine ask{*own, *tokens};
-  if (const json* const model = key_of(line, "model")) {
-    if (!model->is_string()) return bad("model", "name a [[prefill]]");
-    ask.model = model->get<std::string>();
-  }
+  if (!read_model(line, ask.model)) return bad("model", "name a [[prefill]]");
   return ask;
 }
 
@@ -78,9 +86,10 @@ ServiceLine parse_service_line(std::string_view text) {
     if (!id) return bad("cancel", "give the id of a request");
     return CancelLine{*id};
   }
-  if (const json* const drain = key_of(line, "drain")) return drain_line(*drain, "drain", true);
+  if (const json* const drain = key_of(line, "drain"))
+    return drain_line(line, *drain, "drain", true);
   if (const json* const resume = key_of(line, "resume"))
-    return drain_line(*resume, "resume", false);
+    return drain_line(line, *resume, "resume", false);
   return ask_line(line);
 }
 

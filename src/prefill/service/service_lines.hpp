@@ -22,6 +22,7 @@ struct CancelLine {
 struct DrainLine {
   std::int32_t pipeline = 0;
   bool drains = true;
+  std::string model{};  ///< whose; empty: of every model that has one of that number
 };
 /// Why a line is none of these.
 struct BadLine {

@@ -1,6 +1,9 @@
 #include "prefill/service/socket_arrivals.hpp"
 
 #include <algorithm>
+#include <numeric>
+
+#include "base/index.hpp"
 
 namespace longhaul::prefill {
 namespace {
@@ -12,7 +15,7 @@ constexpr Duration kLongestFlush{200'000'000};
 }  // namespace
 
 SocketArrivals::SocketArrivals(const SocketAddress& address, std::vector<std::string> models,
-                               std::set<std::int32_t> pipelines)
+                               std::set<PipelineName> pipelines)
     : server_{address, kLongestServiceLine},
       models_{std::move(models)},
       pipelines_{std::move(pipelines)} {}
@@ -28,6 +31,12 @@ std::vector<Request> SocketArrivals::rest() {
   std::vector<std::int64_t> cancelled;  // refused or done, they are answered all the same
   collect(looked_, arrived, cancelled);
   return arrived;
+}
+
+std::vector<std::int64_t> SocketArrivals::offered() const {
+  std::vector<std::int64_t> ids(to_size(next_));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
 }
 
 Duration SocketArrivals::next_look(Duration now) const { return now + kLookEvery; }
@@ -74,12 +83,17 @@ void SocketArrivals::cancel(std::int64_t client, const CancelLine& line,
 }
 
 void SocketArrivals::drain(std::int64_t client, const DrainLine& line) {
-  if (!pipelines_.contains(line.pipeline))
-    return server_.send(client, error_line("there is no such pipeline"));
-  if (line.drains)
-    drained_.insert(line.pipeline);
-  else
-    drained_.erase(line.pipeline);
+  bool is_some = false;
+  for (const PipelineName& each : pipelines_) {
+    if (each.second != line.pipeline) continue;
+    if (!line.model.empty() && models_[each.first] != line.model) continue;
+    is_some = true;
+    if (line.drains)
+      drained_.insert(each);
+    else
+      drained_.erase(each);
+  }
+  if (!is_some) server_.send(client, error_line("there is no such pipeline"));
 }
 
 void SocketArrivals::tell(const RequestNews& news) {

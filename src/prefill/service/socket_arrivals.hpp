@@ -18,9 +18,11 @@ namespace longhaul::prefill {
 /// request is answered with an error, and the connection goes on.
 class SocketArrivals final : public Arrivals {
 public:
-  /// `models`: names that a request may give; `pipelines`: numbers that may be drained.
+  /// A pipeline: place of its model, and its number among that model's.
+  using PipelineName = std::pair<std::size_t, std::int32_t>;
+  /// `models`: names that a request may give; `pipelines`: those that may be drained.
   SocketArrivals(const SocketAddress& address, std::vector<std::string> models,
-                 std::set<std::int32_t> pipelines);
+                 std::set<PipelineName> pipelines);
 
   ~SocketArrivals() override { fail_open(); }
 
@@ -28,10 +30,11 @@ public:
                std::vector<std::int64_t>& cancelled) override;
   /// What clients have sent and nothing has looked at.
   [[nodiscard]] std::vector<Request> rest() override;
+  [[nodiscard]] std::vector<std::int64_t> offered() const override;
   [[nodiscard]] Duration next_look(Duration now) const override;
   void tell(const RequestNews& news) override;
-  [[nodiscard]] bool is_drained(std::int32_t pipeline) const override {
-    return drained_.contains(pipeline);
+  [[nodiscard]] bool is_drained(std::size_t model, std::int32_t pipeline) const override {
+    return drained_.contains({model, pipeline});
   }
   /// At the run's end: what has no last answer yet has failed. Waits a little for clients to take
   /// what they were told.
@@ -51,7 +54,7 @@ private:
 
   LineServer server_;
   std::vector<std::string> models_;
-  std::set<std::int32_t> pipelines_, drained_;
+  std::set<PipelineName> pipelines_, drained_;
   std::map<std::int64_t, Asked> open_;                                     ///< by request
   std::map<std::pair<std::int64_t, std::string>, std::int64_t> requests_;  ///< by client and id
   std::int64_t next_ = 0;

@@ -1,10 +1,14 @@
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
+#include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "scenario/files/embedded_files.hpp"
 #include "scenario/presets.hpp"
 #include "scenario/reader/link_values.hpp"
+#include "scenario/reader/load.hpp"
+#include "scenario/reader/stored_text.hpp"
 
 namespace longhaul::scenario {
 
@@ -51,6 +55,20 @@ void SiteRegions::require_known(const ConfigNode& root) const {
                 : fmt::format("It has {}, such as {}.", known.size(), known[0]),
             table_ == &own_ ? "" : " Others: [wan] regions = \"file.csv\".");
   }
+}
+
+std::shared_ptr<const RegionTable> own_regions(const Scenario& scenario) {
+  const std::vector<std::string> overrides = stored_options(scenario.text).set;
+  const ConfigNode root = scenario_tree(scenario.text, scenario.name, overrides);
+  const auto wan = section_of(root, "wan", {"regions"});
+  const auto file = wan ? wan->find("regions") : std::nullopt;
+  if (!file) return nullptr;
+  const std::string name = read_file_name(*file, "a CSV");
+  const ConfigNode* const own = own_file(root, "regions", name);
+  LONGHAUL_ASSERT(own != nullptr, "{}: its text does not hold {}", scenario.name, name);
+  const std::string path = "regions." + shown(name);
+  return std::make_shared<const RegionTable>(
+      RegionTable::parse(read_text({own, path}), scenario.name + ": " + path));
 }
 
 const std::string& SiteRegions::region(DatacenterId id) const {

@@ -39,4 +39,8 @@ class PieceTimes;
 /// nullptr: there is none.
 [[nodiscard]] std::shared_ptr<const PieceTimes> piece_times(const Scenario& scenario);
 
+class RegionTable;
+/// The table that [wan] names, from the scenario's text; nullptr: it names none.
+[[nodiscard]] std::shared_ptr<const RegionTable> own_regions(const Scenario& scenario);
+
 }  // namespace longhaul::scenario

@@ -105,8 +105,7 @@ TEST_F(PlayedPrefill, OneThatIsKilledIsUnfinishedNotRefused) {
                     "kill", "--set", "prefill.model=llama3-8b", "--placements-out", out});
   ASSERT_EQ(found.code, 0) << found.err;
   EXPECT_THAT(found.out, ::testing::HasSubstr("gpipe: 0 refused, 1 unfinished\n"));
-  EXPECT_THAT(read_text_file(out),
-              ::testing::HasSubstr("0,200000000,100,unfinished,,0,200000000,"));
+  EXPECT_THAT(read_text_file(out), ::testing::HasSubstr("0,200000000,100,placed,,0,200000000,"));
 }
 
 // Places in the load and numbers of requests differ.
@@ -125,6 +124,14 @@ TEST_F(PlayedPrefill, AWindowAndCopiesKeepWhatALineTakes) {
   EXPECT_DOUBLE_EQ(json["ttft_parts_ns"]["compute"].get<double>(), 1);
 }
 
+// The file of a backlog is what the window leaves of it.
+TEST_F(PlayedPrefill, ABacklogOfAWindowKeepsWhatALineTakes) {
+  const std::string before = "{\"timestamp\": 0, \"input_length\": 100}\n";
+  const nlohmann::json json = run(before + kLonger, {"--backlog", "1", "--window", "150ms,"});
+  EXPECT_GT(json["requests"]["done"], 10);
+  EXPECT_DOUBLE_EQ(json["ttft_parts_ns"]["compute"].get<double>(), 350e6);
+}
+
 TEST_F(PlayedPrefill, EachModelHasItsNoise) {
   scenario_ =
       directory_.write("models.toml",
@@ -140,6 +147,28 @@ TEST_F(PlayedPrefill, EachModelHasItsNoise) {
   };
   EXPECT_DOUBLE_EQ(compute("calm"), 100e6);
   EXPECT_NE(compute("rough"), 100e6);
+}
+
+// Three of 100 ms, at once: of the first model in cells 0 and 1, of the second on a pipeline that
+// has the number of cell 1's, of cells 2 and 3.
+TEST_F(PlayedPrefill, KeepsTwoModelsPipelinesOfOneNumberApart) {
+  scenario_ =
+      directory_.write("models.toml",
+                       "[costs]\nforward = \"100ms\"\nbackward = \"200ms\"\nmessage = \"1MB\"\n"
+                       "[parallel]\nstages = 2\nmicrobatches = 2\nreplicas = 4\n"
+                       "gradient_sync = \"none\"\n[[datacenter]]\nname = \"a\"\nstages = [0, 1]\n"
+                       "[[prefill]]\nname = \"one\"\nprofile = \"times.csv\"\n"
+                       "[[prefill]]\nname = \"two\"\nstages = 2\nprofile = \"times.csv\"\n");
+  const std::string asks = "{\"timestamp\": 150, \"input_length\": 100";
+  const std::string requests = asks + "}\n" + asks + "}\n" + asks + ", \"model\": \"two\"}\n";
+  for (const char* const signals : {"plan", "both"}) {
+    const nlohmann::json json = run(requests, {"--policy", "earliest", "--signals", signals});
+    const double all = 8 * 900e6 * json["iterations"].get<double>();
+    EXPECT_EQ(json["period_ns"], 900'000'000);
+    EXPECT_EQ(json["requests"]["done"], 3);
+    EXPECT_NEAR(json["utilisation"]["prefill"].get<double>() * all, 300e6, 1) << signals;
+    EXPECT_EQ(json["ttft_ns"]["max"], 150'000'000);
+  }
 }
 
 TEST_F(PlayedPrefill, NoOneIsDelayedWhereEstimatesHold) {

@@ -145,7 +145,7 @@ TEST_F(PrefillCommand, FillsFromABacklog) {
 }
 
 TEST_F(PrefillCommand, SaysWhatABacklogLeavesOut) {
-  const char* const note = "! a backlog's memory, keys and decode ranks count nothing";
+  const std::string note = "! of a backlog these count nothing: ";
   EXPECT_THAT(run({"--requests", requests_, "--backlog", "3"}).out, Not(HasSubstr(note)));
   std::vector<std::string> more{"--requests", requests_,
                                 "--backlog",  "3",
@@ -157,13 +157,27 @@ TEST_F(PrefillCommand, SaysWhatABacklogLeavesOut) {
                                 "--set",      "prefill.prefix_cache=1GB"};
   const Outcome found = run(more);
   ASSERT_EQ(found.code, 0) << found.err;
-  EXPECT_THAT(found.out, HasSubstr(note));
+  EXPECT_THAT(found.out, HasSubstr(note + "memory, decode, prefix_cache\n"));
   more.emplace_back("--json");
   EXPECT_EQ(run(more).json()["left_out"], nlohmann::json({"memory", "decode", "prefix_cache"}));
   EXPECT_EQ(run(more).json()["not_counted"], nlohmann::json::array());
   const nlohmann::json open_loop = run({"--requests", requests_, "--json"}).json();
   EXPECT_EQ(open_loop["left_out"], nlohmann::json::array());
   EXPECT_EQ(open_loop["not_counted"], nlohmann::json({"memory", "decode"}));
+}
+
+// What fills bubbles by length looks at no SLO, and what misses it is late.
+TEST_F(PrefillCommand, CountsABacklogsPromptsThatMissTheirSloAsLate) {
+  std::vector<std::string> words{
+      "--requests", requests_, "--backlog", "3", "--json", "--set", "prefill.slo_ttft=150ms"};
+  const nlohmann::json filled = run(words).json();
+  EXPECT_EQ(filled["left_out"], nlohmann::json::array({"slo_ttft"}));
+  EXPECT_GT(filled["schedules"][0]["requests"]["late"], 3);
+  words.insert(words.end(), {"--policy", "earliest"});
+  const nlohmann::json in_order = run(words).json();
+  EXPECT_EQ(in_order["left_out"], nlohmann::json::array());
+  EXPECT_EQ(in_order["schedules"][0]["requests"]["late"], 0);
+  EXPECT_GT(in_order["schedules"][0]["requests"]["refused"]["slo"], 0);
 }
 
 TEST_F(PrefillCommand, GivesTheSameBytesTwice) {
@@ -217,21 +231,6 @@ TEST_F(PrefillCommand, ChoosesTheScheduleThatIsWorthMost) {
   const auto schedules = found.json()["schedules"];
   EXPECT_DOUBLE_EQ(schedules[0]["utilisation"]["total"].get<double>(), 1650.0 / 1800);
   EXPECT_DOUBLE_EQ(schedules[1]["utilisation"]["total"].get<double>(), 1);
-}
-
-TEST_F(PrefillCommand, ServesFromTheDatacenterWithItsDecodeRank) {
-  const std::string decode =
-      read_text_file(scenario_) + "model = \"llama3-8b\"\ndecode = {rate = \"100Gbps\"}\n";
-  scenario_ = directory_.write("without.toml", decode);
-  EXPECT_THAT(run({"--requests", requests_}).err,
-              HasSubstr("datacenter a serves and has no decode rank"));
-  scenario_ = directory_.write("decode.toml",
-                               decode + "[[service]]\nrole = \"decode\"\ndatacenter = \"a\"\n");
-  const Outcome found = run({"--requests", requests_, "--kv", "whole", "--json"});
-  ASSERT_EQ(found.code, 0) << found.err;
-  // 131,072 bytes a token at 100 Gbps, of 100 and 150 tokens.
-  const double kv = found.json()["schedules"][0]["ttft_parts_ns"]["kv"];
-  EXPECT_NEAR(kv, 131'072 * 8.0 / 100 * 125, 1);
 }
 
 // One replica: device 1's bubble follows device 0's by 500 ms, a stage of 50 ms and a hop of 450.

@@ -1,5 +1,7 @@
 #include "harness/prefill/planned_stretches.hpp"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,6 +93,30 @@ TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
               HasSubstr("a backlog keeps no account of memory"));
   EXPECT_THAT(refusal({}, "{\"timestamp\": 0, \"input_length\": 60, \"takes_ns\": 5}\n"),
               HasSubstr("request 0: ranks play prefills as long as they are estimated"));
+}
+
+TEST(PlannedStretches, OfferCopiesOfAWindow) {
+  PrefillOptions options;
+  options.scenario = "tiny.toml";
+  options.requests = "requests";
+  options.copies = "3";
+  options.window = "5ms,40ms";
+  const PlannedStretches planned = tiny({}, settings_of(options));
+  EXPECT_EQ(planned.requests.size(), 6U) << "of those at 5 and at 20 ms";
+  for (const auto& [copies, window, backlog, why] :
+       {std::tuple{"3", "", "8", "Leave --rate, --poisson and --copies out"},
+        {"0", "", "", "--copies: \"0\""},
+        {"", "5s,1s", "", "ends before it begins"},
+        {"", "5s", "8", "is no window"}}) {
+    options.copies = copies;
+    options.window = window;
+    options.backlog = backlog;
+    EXPECT_THAT([&] { (void)settings_of(options); },
+                ::testing::ThrowsMessage<Error>(HasSubstr(why)));
+  }
+  options.window = "5s,6s";
+  EXPECT_THAT(refusal({}, tiny_input().at("requests"), settings_of(options)),
+              HasSubstr("no request of requests arrives in it"));
 }
 
 /// As `longhaul prefill` answers: over iterations that follow each other.

@@ -1,5 +1,7 @@
 #include "harness/prefill/stretch_outcome.hpp"
 
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -7,6 +9,7 @@
 #include "base/index.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "harness/prefill/prefill_rows.hpp"
+#include "harness/prefill/stopped_run.hpp"
 #include "scenario/reader/load.hpp"
 
 namespace longhaul::harness {
@@ -28,6 +31,7 @@ protected:
                                   const std::vector<OpId>& wrong = {}) const {
     PrefillRun run;
     run.answers = run.predicted_answers = planned_.decisions;
+    run.offered = offered_to_plan(planned_, settings_, 1);
     run.pairs.push_back({.prefill_first = true,
                          .with = outcome_of_filled(planned_, stretch_, results, wrong),
                          .without = outcome_of_training(planned_.training, planned_.predicted),
@@ -44,6 +48,27 @@ TEST_F(PredictedRun, IsSound) {
   EXPECT_EQ(why_not_sound(run), "");
   ASSERT_FALSE(run.pairs[0].with.requests.empty());
   for (const PlayedRequest& each : run.pairs[0].with.requests) EXPECT_EQ(each.hop, 100us);
+}
+
+TEST_F(PredictedRun, IsNotSoundWhereARequestHasNoAnswerOrTwo) {
+  const PrefillRun sound = played(stretch_.predicted);
+  ASSERT_EQ(why_not_sound(sound), "");
+  const auto offered_of = [&](const PrefillRun& run) {
+    return nlohmann::json(
+        prefill_record(planned_, run, {}, settings_, {}))["schedules"][0]["requests"]["offered"];
+  };
+  const std::int64_t first = sound.answers.front().request;
+  PrefillRun run = sound;
+  run.answers.erase(run.answers.begin());
+  EXPECT_EQ(why_not_sound(run), fmt::format("request {} was never answered", first));
+  EXPECT_EQ(offered_of(run), sound.answers.size()) << "as the source counts them";
+  run = sound;
+  run.answers.push_back(sound.answers.front());
+  EXPECT_EQ(why_not_sound(run), fmt::format("request {} was answered twice", first));
+  run = sound;
+  std::erase(run.offered, first);
+  EXPECT_EQ(why_not_sound(run),
+            fmt::format("request {} was answered, and no one had asked it", first));
 }
 
 TEST_F(PredictedRun, TellsWhatStaysIdleByCause) {
@@ -80,6 +105,23 @@ TEST_F(PredictedRun, IsNotSoundWhereAPromptIsDoneBeforeItArrives) {
   EXPECT_THAT(why_not_sound(played(stretch_.predicted)), HasSubstr("was done before it arrived"));
 }
 
+TEST_F(PredictedRun, LeavesOutBoundsOfPairsThatWereNotPlayed) {
+  const auto bounds_of = [&](const PrefillRun& run) {
+    return nlohmann::json(
+        prefill_record(planned_, run, {}, settings_, {}))["schedules"][0]["utilisation"];
+  };
+  PrefillRun run = played(stretch_.predicted);
+  EXPECT_TRUE(bounds_of(run)["bounds_left_out"].is_null());
+  planned_.bounds.mix = planned_.bounds.flow = 0.1;
+  EXPECT_EQ(bounds_of(run)["upper_bound"], 0.1);
+  run.is_stopped = true;
+  EXPECT_THAT(bounds_of(run)["bounds_left_out"].get<std::string>(), HasSubstr("was stopped"));
+  for (const char* const none : {"mix", "flow"})
+    EXPECT_TRUE(bounds_of(run)["bounds"][none].is_null()) << none;
+  EXPECT_FALSE(bounds_of(run)["bounds"]["whole_prompts"].is_null());
+  EXPECT_GT(bounds_of(run)["upper_bound"], 0.1);
+}
+
 /// The stretches of --check --kv layerwise.
 class RunThatSendsKeys : public PredictedRun {
 protected:
@@ -107,6 +149,19 @@ TEST_F(RunThatSendsKeys, CountsThemIntoTimeToFirstToken) {
   EXPECT_GT(outcome.kv.delay, 0ns);
 }
 
+TEST_F(RunThatSendsKeys, CountsAPromptWhoseTokenComesAfterItsSloAsLate) {
+  const auto late = [&] { return played(stretch_.predicted).pairs[0].with.late; };
+  EXPECT_EQ(late(), 0);
+  std::vector<Duration> ttft;
+  for (const PlayedRequest& each : played(stretch_.predicted).pairs[0].with.requests)
+    ttft.push_back(each.ttft);
+  std::ranges::sort(ttft);
+  ASSERT_GT(ttft.size(), 1U);
+  ASSERT_LT(ttft.front(), ttft.back());
+  planned_.served[0].model.slo_ttft = ttft.front();
+  EXPECT_EQ(late(), std::ranges::count_if(ttft, [&](Duration each) { return each > ttft[0]; }));
+}
+
 TEST_F(RunThatSendsKeys, IsNotSoundWhereATokenIsThereBeforeItsKeys) {
   OpResults results = stretch_.predicted;
   results.times[index(stretch_.filled.tokens[0].op)].start -= 1s;
@@ -128,6 +183,25 @@ TEST_F(RunThatSendsKeys, DoesNotAnswerWhatCameWrong) {
   EXPECT_EQ(named, 1);
 }
 
+// The first prompt begins and does not end; the second never begins.
+TEST_F(RunThatSendsKeys, SaysWhichPromptWasKilledAndWhichDeclined) {
+  settings_.overrun = prefill::Overrun::kill;
+  OpResults results = stretch_.predicted;
+  results.outcomes.resize(results.times.size(), Outcome::ran);
+  ASSERT_GT(stretch_.decisions.size(), 1U);
+  for (const prefill::FilledStage& stage : stretch_.filled.stages)
+    for (std::size_t op = index(stage.first); op <= index(stage.op); ++op)
+      if (stage.placed.decision == 1 || (stage.placed.decision == 0 && op > index(stage.first)))
+        results.outcomes[op] = Outcome::skipped;
+  const auto record = prefill_record(planned_, played(results), {}, settings_, {});
+  std::map<std::int64_t, std::string> reasons;
+  for (const auto& each : record["schedules"][0]["requests_detail"])
+    if (each["answer"] == "failed") reasons[each["id"]] = each["reason"];
+  EXPECT_THAT(reasons,
+              ::testing::ElementsAre(std::pair{stretch_.decisions[0].request, "killed"},
+                                     std::pair{stretch_.decisions[1].request, "declined"}));
+}
+
 TEST_F(PredictedRun, CountsPromptsByLength) {
   OpResults results = stretch_.predicted;
   results.outcomes.resize(results.times.size(), Outcome::ran);
@@ -145,8 +219,25 @@ TEST_F(PredictedRun, CountsPromptsByLength) {
   for (const char* const count : {"in_both", "same_answer"})
     EXPECT_EQ(agreement[count], requests["offered"]) << count;
   EXPECT_EQ(agreement["same_pipeline"], agreement["placed_in_both"]);
-  for (const char* const constant : {"killed", "cancelled"})
-    EXPECT_FALSE(requests.contains(constant)) << constant;
+  for (const char* const none : {"killed", "cancelled"}) EXPECT_EQ(requests[none], 0) << none;
+}
+
+TEST_F(PredictedRun, CostsWhatDelaysTraining) {
+  PrefillRun run = played(stretch_.predicted);
+  const auto schedule_of = [&] {
+    return nlohmann::json(prefill_record(planned_, run, {}, settings_, {}))["schedules"][0];
+  };
+  EXPECT_TRUE(schedule_of()["cost"].is_null()) << "without a price";
+  EXPECT_GT(schedule_of()["placement_ns"], 0);
+  for (Datacenter& each : planned_.scenario.datacenters) each.price = 3.6;
+  run.pairs[0].without.wall = run.pairs[0].with.wall - 1ms;
+  const nlohmann::json cost = schedule_of()["cost"];
+  EXPECT_NEAR(cost["training_delay"].get<double>(), 4 * 3.6 / 3.6e6, 1e-12) << "1 ms of 4 GPUs";
+  double alone = 0;
+  for (const PlayedRequest& each : run.pairs[0].with.requests)
+    alone += static_cast<double>(planned_.served[0].model.time(each.tokens)->count());
+  EXPECT_NEAR(cost["gpus_saved"].get<double>(),
+              alone / static_cast<double>(run.pairs[0].with.wall.count()), 1e-12);
 }
 
 TEST_F(PredictedRun, IsNotSoundWhereAGpuHeldMoreThanItHas) {

@@ -41,6 +41,11 @@ public:
     return {requests.begin() + static_cast<std::ptrdiff_t>(std::exchange(next_, requests.size())),
             requests.end()};
   }
+  [[nodiscard]] std::vector<std::int64_t> offered() const override {
+    std::vector<std::int64_t> ids;
+    for (const Request& each : requests) ids.push_back(each.id);
+    return ids;
+  }
   void tell(const RequestNews& news) override {
     if (news.kind == NewsKind::placed) {
       ++placed[news.request];
@@ -52,7 +57,7 @@ public:
     }
     last[news.request].push_back(news.kind);
   }
-  [[nodiscard]] bool is_drained(std::int32_t pipeline) const override {
+  [[nodiscard]] bool is_drained(std::size_t /*model*/, std::int32_t pipeline) const override {
     return std::ranges::any_of(drains, [&](const Drain& each) {
       return each.pipeline == pipeline && each.from <= now_ && now_ < each.until;
     });
@@ -79,6 +84,7 @@ class FaultyRun {
 public:
   FaultyRun(const PlacedStretch& stretch, SeededFaults& faults, std::optional<Duration> dies_at)
       : faults_{faults},
+        planned_{stretch.times},
         training_{with_controller(stretch)},
         live_{training_,
               stretch.times,
@@ -97,6 +103,8 @@ public:
       for (const OpId op : live_.live().training)
         wall = std::max(wall, results.times[index(op)].end);
       EXPECT_EQ(wall, planned);
+      for (std::size_t op = 0; op < planned_.size(); ++op)
+        late_ops += results.times[index(live_.live().training[op])].start > planned_[op].start;
       std::set<std::int32_t> begun;
       for (const BegunSlot& each : live_.begun())
         EXPECT_TRUE(begun.insert(each.request).second) << each.request << " began twice";
@@ -105,6 +113,8 @@ public:
     }
     live_.controller().close();
   }
+
+  int late_ops = 0;  ///< of training, in all stretches
 
 private:
   [[nodiscard]] static Plan with_controller(const PlacedStretch& stretch) {
@@ -133,6 +143,7 @@ private:
   }
 
   const SeededFaults& faults_;
+  const OpTimes& planned_;
   std::vector<Request> none_;
   Plan training_;
   LiveStretches live_;
@@ -163,7 +174,9 @@ TEST(LiveFaults, LoseNoRequestAndAnswerNoneTwice) {
     if (random.between(0, 3) == 0) told.closes = sometime();
     faults += static_cast<int>(std::ssize(told.goes) + std::ssize(told.drains)) + dies.has_value();
     const std::vector<Request> asked = told.requests;
-    FaultyRun{stretch, told, dies}.play(kStretches, stretch.bubbles.period);
+    FaultyRun run{stretch, told, dies};
+    run.play(kStretches, stretch.bubbles.period);
+    ASSERT_EQ(run.late_ops, 0) << "no block and no message of training";
     ASSERT_EQ(told.last.size(), asked.size());
     for (const Request& each : asked) {
       ASSERT_EQ(told.last[each.id].size(), 1U) << "request " << each.id;

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 /// A server in this process, and a client of it.
 class SocketArrivalsTest : public ::testing::TestWithParam<const char*> {
 protected:
-  SocketArrivalsTest() : server_{address(), {"big", "small"}, {0, 1}} {}
+  SocketArrivalsTest() : server_{address(), {"big", "small"}, {{0, 0}, {0, 1}, {1, 1}}} {}
   [[nodiscard]] static SocketAddress address() {
     const std::string kind = GetParam();
     if (kind == "tcp") return {};
@@ -116,14 +116,30 @@ TEST_P(SocketArrivalsTest, CancelsAndDrainsWhereAClientSaysSo) {
   one.send("{\"id\": 1, \"input_length\": 5}\n{\"drain\": 1}\n{\"cancel\": 1}\n");
   while (cancelled_.empty()) look();
   EXPECT_THAT(cancelled_, ElementsAre(0));
-  EXPECT_TRUE(server_.is_drained(1));
-  EXPECT_FALSE(server_.is_drained(0));
+  EXPECT_TRUE(server_.is_drained(0, 1));
+  EXPECT_TRUE(server_.is_drained(1, 1));
+  EXPECT_FALSE(server_.is_drained(0, 0));
   one.send("{\"resume\": 1}\n{\"id\": 2, \"input_length\": 5}\n");
   look();
-  EXPECT_FALSE(server_.is_drained(1));
+  EXPECT_FALSE(server_.is_drained(0, 1));
+  EXPECT_FALSE(server_.is_drained(1, 1));
   server_.fail_open();
   EXPECT_EQ(heard(one), "{\"id\": 1, \"answer\": \"failed\"}");
   EXPECT_EQ(heard(one), "{\"id\": 2, \"answer\": \"failed\"}");
+}
+
+// Pipelines of two models have one number.
+TEST_P(SocketArrivalsTest, DrainsThePipelineOfTheModelThatIsNamed) {
+  LineConnection one = client();
+  one.send("{\"drain\": 1, \"model\": \"small\"}\n{\"drain\": 0, \"model\": \"small\"}\n");
+  EXPECT_THAT(heard(one), HasSubstr("no such pipeline"));
+  EXPECT_TRUE(server_.is_drained(1, 1));
+  EXPECT_FALSE(server_.is_drained(0, 1));
+  EXPECT_FALSE(server_.is_drained(0, 0));
+  one.send("{\"drain\": 1, \"model\": \"other\"}\n{\"drain\": 1, \"model\": 4}\n");
+  EXPECT_THAT(heard(one), HasSubstr("no such pipeline"));
+  EXPECT_THAT(heard(one), HasSubstr("name a [[prefill]]"));
+  EXPECT_FALSE(server_.is_drained(0, 1));
 }
 
 TEST_P(SocketArrivalsTest, HandsOverWhatNoOneHasLookedAt) {
@@ -134,11 +150,12 @@ TEST_P(SocketArrivalsTest, HandsOverWhatNoOneHasLookedAt) {
   std::vector<Request> rest;
   for (int i = 0; i < 2000 && rest.empty(); ++i, ::usleep(1000)) rest = server_.rest();
   EXPECT_THAT(rest, ElementsAre(Request{1, 7ms, 6}));
+  EXPECT_THAT(server_.offered(), ElementsAre(0, 1));
 }
 
 TEST(SocketArrivals, FailsWhatIsOpenAsItGoes) {
   std::optional<SocketArrivals> server{std::in_place, SocketAddress{}, std::vector<std::string>{},
-                                       std::set<std::int32_t>{}};
+                                       std::set<SocketArrivals::PipelineName>{}};
   LineConnection one = connect_to(server->address(), kLongestServiceLine);
   one.send("{\"id\": 1, \"input_length\": 5}\n");
   std::vector<Request> arrived;
