@@ -27,15 +27,14 @@ void make(TrainMethod& method) {
   make_rival_method(method, kRival);
 }
 
-/// All numbers travel, summed in the site first: between two sites no exchange has fewer bytes. The
-/// device does what there is to do: no time of the host.
+/// All numbers travel, summed in the site first: between two sites no exchange has fewer bytes.
 void make_dense(TrainMethod& method, CompressMethod compress, Serve serve = Serve::arrival) {
   Training& train = method.scenario.train;
   train.serve = serve;
   train.compress.method = compress;
   train.compress.exchange = SetExchange::sites;
   train.staleness = 0;
-  train.costs = {};
+  method.leave_host();
 }
 
 void make_sparse(TrainMethod& method, CompressMethod compress) {
@@ -71,13 +70,17 @@ constexpr std::array kMethods{
     NamedMethod{"bytepscompress",
                 "block, chosen where the gradients are: no time of the host (BytePS-Compress)",
                 [](TrainMethod& method) {
-                  make_sparse(method, CompressMethod::block);
-                  method.scenario.train.serve = Serve::deadline;
-                  method.scenario.train.costs = {};
+                  make_sparse(method, CompressMethod::topk);
+                  Training& train = method.scenario.train;
+                  train.compress.share = KeptShare::each;
+                  train.compress.exchange = SetExchange::sites;
+                  train.serve = Serve::deadline;
+                  method.leave_host();
                 }},
     NamedMethod{"espresso", "each part dense, as halves or as blocks, as 25 Gbps make best",
                 [](TrainMethod& method) {
                   make_sparse(method, CompressMethod::block);
+                  method.leave_host();
                   if (method.scenario.train.compress.exchange == SetExchange::sites)
                     method.scenario.train.compress.exchange = SetExchange::direct;
                   method.chooses_for_parts = true;

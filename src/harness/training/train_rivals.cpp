@@ -102,6 +102,7 @@ void make_rival_method(TrainMethod& method, Rival rival) {
   Training& train = method.scenario.train;
   train.compress.method = CompressMethod::none;
   train.staleness = 0;
+  method.leave_host();
   if (training::sends_all(rival))
     train.compress.exchange = SetExchange::sites;  // the fewest bytes on the WAN
   else if (train.compress.exchange == SetExchange::sites)
