@@ -68,6 +68,7 @@ void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCu
   curve.diverged = curve.diverged || sum(stretch.diverged ? 1 : 0) > 0;
   curve.wan_payload_bytes += sum(stretch.sent.wan_payload_bytes);
   curve.between_stages += sum(stretch.sent.between_stages);
+  curve.wan_between_stages += sum(stretch.sent.wan_between_stages);
   curve.wan_encoded_bytes += sum(stretch.sent.wan_encoded_bytes);
   curve.wan_nominal_bytes += sum(stretch.sent.wan_nominal_bytes);
   curve.ops += sum(stretch.overruns.ops);

@@ -127,6 +127,7 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
                  {"encoded_bytes", curve.wan_encoded_bytes},
                  {"nominal_bytes", curve.wan_nominal_bytes}};
   if (curve.adaptation) {
+                 {"between_stages_bytes", curve.wan_between_stages},
     json["samples"] = curve.adaptation->samples;
     json["effective_samples"] = curve.adaptation->effective_samples;
     json["adaptation"] = report::adaptation_json(*curve.adaptation);

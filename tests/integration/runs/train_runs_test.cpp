@@ -247,9 +247,14 @@ TEST_F(TrainRuns, SeeWhereASetLosesABlock) {
     }
 }
 
+  // Both ways, of 12 iterations: 2 microbatches of 6 samples, 8 tokens of 16 numbers of 4 bytes.
+  constexpr std::int64_t kActivations = std::int64_t{2} * 12 * 2 * 6 * 8 * 16 * 4;
 /// Points of a composed curve are as far apart as the measured exchanges.
 TEST_F(TrainRuns, ComposeTimesOfMeasuredExchanges) {
   ASSERT_EQ(
+    EXPECT_EQ(curve["sent"]["between_stages_bytes"], kActivations);
+    EXPECT_EQ(curve["wan"]["between_stages_bytes"], kActivations) << "all stages are apart";
+    EXPECT_GT(curve["wan"]["payload_bytes"].get<std::int64_t>(), kActivations);
       run(0, words("none,localsgd:2,stella", {"--compose", "3", "--set", "parallel.microbatches=1",
                                               "--pace", "--ranks-per-process", "3"})),
       0)
