@@ -53,12 +53,13 @@ public:
 
   /// The best of the learning rates.
   double try_rates(TrainRun& run) {
-    double best = settings_.learning_rates.front(), least = std::numeric_limits<double>::infinity();
-    if (settings_.learning_rates.size() == 1) return best;
+    const std::vector<double>& rates = settings_.rates_of(typed_.name);
+    double best = rates.front(), least = std::numeric_limits<double>::infinity();
+    if (rates.size() == 1) return best;
     TrainSettings settings = settings_;
     settings.replay = false;
     settings.point_every = settings_.trial_iterations;
-    for (const double rate : settings_.learning_rates) {
+    for (const double rate : rates) {
       const TrainCurve curve = play("trial", 0, rate, settings_.trial_iterations, settings);
       if (ranks_.is_first()) {
         const TrainPoint& end = curve.points.back();
