@@ -113,7 +113,8 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["time_to_target_ns"] =
       curve.time_to_target ? ordered_json(curve.time_to_target->count()) : ordered_json{};
   json["exchanges"] = curve.elapsed.size();
-  json["search_cost_ns"] = run.search_cost(curve.method).count();
+  const std::optional<Duration> search = run.search_cost(curve.method);
+  json["search_cost_ns"] = search ? ordered_json(search->count()) : ordered_json{};
   json["period_ns"] =
       curve.period > Duration::zero() ? ordered_json(curve.period.count()) : ordered_json{};
   json["predicted_period_ns"] =

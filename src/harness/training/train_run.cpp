@@ -14,6 +14,7 @@
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
 #include "report/watched_run.hpp"
+#include "planner/tune/tune_problem.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::harness {
@@ -155,13 +156,17 @@ void check_exchanges(const std::vector<TrainMethod>& methods, const std::string&
                                   plan::lower_exchanges(made, method.scenario, {}));
     }
     if (!method.rival) continue;
+  if (const auto probed = probes.find(method); probed != probes.end()) {
+    if (!probed->second) return std::nullopt;
+    cost += *probed->second;
+  }
     const Schedule made = planner::make_schedule(schedule, method.scenario).schedule;
     require_none(plan::why_no_exchanges(
         made, training::exchanges_of_rival(*method.rival, made, method.scenario)));
   }
 }
 
-Duration TrainRun::search_cost(const std::string& method) const {
+std::optional<Duration> TrainRun::search_cost(const std::string& method) const {
   Duration cost{};
   for (const TrainTrial& trial : trials)
     if (trial.method == method) cost += trial.took;
@@ -199,6 +204,9 @@ nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario,
           {"--credit", options.credit},
           {"--probes", options.probes},
           {"--probe-samples", options.probe_samples},
+    const TrainingAdaptation& adapt = method.scenario.train.adapt;
+    if (adapt.every > 0 && !adapt.probes.empty())
+      run.probes[method.name] = planner::probes_for(method.scenario, adapt.probes).took;
           {"--probe-batches", options.probe_batches},
           {"commit", git_commit()}};
 }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +25,11 @@ struct TrainRun {
   training::DataFacts data;
   std::vector<TrainTrial> trials;
   std::vector<TrainCurve> curves;
+  /// What the probes took that a method's controller goes by; nullopt: their file does not say.
+  std::map<std::string, std::optional<Duration>> probes{};
 
-  /// Of the trials of a method.
-  [[nodiscard]] Duration search_cost(const std::string& method) const;
+  /// Of the trials of a method, and of its probes; nullopt: of these it is not known.
+  [[nodiscard]] std::optional<Duration> search_cost(const std::string& method) const;
 };
 
 /// Throws Error, which says what to change, where these ranks cannot train the scenario's model.
