@@ -195,4 +195,12 @@ void finish_rival(TrainMethod& method) {
   scenario.parallel.microbatches = rival.local_steps;
 }
 
+std::optional<training::RivalSettings> with_warm_up(std::optional<training::RivalSettings> rival,
+                                                    int iterations) {
+  constexpr int kShare = 5;
+  if (rival && rival->rival == training::Rival::onebit && rival->warm_up == 0)
+    rival->warm_up = std::max(1, iterations / kShare);
+  return rival;
+}
+
 }  // namespace longhaul::harness

@@ -11,10 +11,11 @@
 #include "base/version.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/training/train_progress.hpp"
+#include "harness/training/train_rivals.hpp"
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
-#include "report/watched_run.hpp"
 #include "planner/tune/tune_problem.hpp"
+#include "report/watched_run.hpp"
 #include "training/model_layout.hpp"
 
 namespace longhaul::harness {
@@ -23,15 +24,6 @@ namespace {
 /// The same number on all ranks.
 double broadcast_number(const comm::Communicator& world, double of_first) {
   return std::stod(world.broadcast(fmt::format("{}", of_first)));
-}
-
-/// Of 1-bit Adam without a typed warm-up, a fifth of the run's steps.
-std::optional<training::RivalSettings> with_warm_up(std::optional<training::RivalSettings> rival,
-                                                    int iterations) {
-  constexpr int kShare = 5;
-  if (rival && rival->rival == training::Rival::onebit && rival->warm_up == 0)
-    rival->warm_up = std::max(1, iterations / kShare);
-  return rival;
 }
 
 /// Trials and curves of one method.
@@ -156,10 +148,6 @@ void check_exchanges(const std::vector<TrainMethod>& methods, const std::string&
                                   plan::lower_exchanges(made, method.scenario, {}));
     }
     if (!method.rival) continue;
-  if (const auto probed = probes.find(method); probed != probes.end()) {
-    if (!probed->second) return std::nullopt;
-    cost += *probed->second;
-  }
     const Schedule made = planner::make_schedule(schedule, method.scenario).schedule;
     require_none(plan::why_no_exchanges(
         made, training::exchanges_of_rival(*method.rival, made, method.scenario)));
@@ -168,6 +156,10 @@ void check_exchanges(const std::vector<TrainMethod>& methods, const std::string&
 
 std::optional<Duration> TrainRun::search_cost(const std::string& method) const {
   Duration cost{};
+  if (const auto probed = probes.find(method); probed != probes.end()) {
+    if (!probed->second) return std::nullopt;
+    cost += *probed->second;
+  }
   for (const TrainTrial& trial : trials)
     if (trial.method == method) cost += trial.took;
   return cost;
@@ -204,9 +196,6 @@ nlohmann::json asked_of(const TrainOptions& options, const Scenario& scenario,
           {"--credit", options.credit},
           {"--probes", options.probes},
           {"--probe-samples", options.probe_samples},
-    const TrainingAdaptation& adapt = method.scenario.train.adapt;
-    if (adapt.every > 0 && !adapt.probes.empty())
-      run.probes[method.name] = planner::probes_for(method.scenario, adapt.probes).took;
           {"--probe-batches", options.probe_batches},
           {"commit", git_commit()}};
 }
@@ -215,6 +204,9 @@ TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan, const TrainSe
   TrainRun run;
   MethodRun::Opened opened;
   for (const TrainMethod& method : plan.methods) {
+    const TrainingAdaptation& adapt = method.scenario.train.adapt;
+    if (adapt.every > 0 && !adapt.probes.empty())
+      run.probes[method.name] = planner::probes_for(method.scenario, adapt.probes).took;
     MethodRun of_method{ranks, method, plan, settings, opened};
     const double rate = of_method.try_rates(run);
     for (const int seed : settings.seeds) {

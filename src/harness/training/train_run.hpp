@@ -69,9 +69,12 @@ struct TrainPlan {
                                                   const TrainSettings& settings,
                                                   const nlohmann::json& environment);
 
-/// Into `options.out`: how methods learned as curves.csv, a table for `longhaul tune --family
-/// --curves` and `advise --curves` with a line for each validation, commas within a word as blanks;
-/// then record.json, by which a run is complete.
+/// How methods learned, as a table for `longhaul tune --family --curves` and `advise --curves` with
+/// a line for each validation, commas within a word as blanks.
+[[nodiscard]] std::string curves_csv(const std::vector<TrainMethod>& methods, const TrainRun& run,
+                                     const std::string& command_line);
+
+/// Into `options.out`: curves.csv, and then record.json, by which a run is complete.
 void write_train_files(const nlohmann::ordered_json& record,
                        const std::vector<TrainMethod>& methods, const TrainRun& run,
                        const TrainOptions& options);
