@@ -59,18 +59,19 @@ class CompareDdp(unittest.TestCase):
         curve = {"method": "diloco:5", "rival": {"local_steps": 5}, "period_ns": 100, "losses": [2.0, 1.0],
                  "wan": {"payload_bytes": 4000}, "check": "ok"}
         record = {"git_commit": "0123456789ab", "train": {"curves": [curve]}}
-        row = compare_ddp.row_of(record, 40, 40, 7)
+        wan = SimpleNamespace(bytes_across=7, packets_across=1)
+        row = compare_ddp.row_of(record, 40, 40, wan)
         self.assertEqual((row["iteration_ns"], row["wan_payload_bytes"], row["loss"]), (20, 100, 1.0))
         self.assertIsNone(compare_ddp.row_of({**record, "train": {"curves": [{**curve, "period_ns": None}]}},
-                                             20, 40, 7)["iteration_ns"])
+                                             20, 40, wan)["iteration_ns"])
         curve["rival"] = None
-        self.assertEqual(compare_ddp.row_of(record, 40, 40, 7)["iteration_ns"], 100)
+        self.assertEqual(compare_ddp.row_of(record, 40, 40, wan)["iteration_ns"], 100)
         curve["rival"] = {"local_steps": 8}
         with self.assertRaisesRegex(Failure, "diloco:5 makes 8 updates .* Give --iterations 32."):
-            compare_ddp.row_of(record, 40, 40, 7)
+            compare_ddp.row_of(record, 40, 40, wan)
         curve["rival"] = {"local_steps": 50}
         with self.assertRaisesRegex(Failure, "Give --iterations 100."):
-            compare_ddp.row_of(record, 40, 40, 7)
+            compare_ddp.row_of(record, 40, 40, wan)
 
     def test_a_run_that_hangs_ends_with_one_line(self):
         with self.assertRaisesRegex(Failure, "did not end within 0.1 s") as caught:
@@ -87,7 +88,9 @@ class CompareDdp(unittest.TestCase):
 
         def run(name, iterations):
             return {"iteration_ns": times[name].pop(0) if iterations == 40 else 0, "loss": 1.0,
-                    "torch": "2", "bytes_across": 7000 + 100 * iterations}
+                    "torch": "2", "bytes_across": 7000 + 1_000_000 * iterations,
+                    "packets_across": 50 + 1000 * iterations,
+                    "wan_payload_bytes": {"none": 948_000, "stella": 850_000}.get(name)}
         options = SimpleNamespace(repeat=3, methods=["none", "stella"], iterations=40)
         with mock.patch.object(compare_ddp, "run_ddp",
                                lambda job, options, rate, name, iterations: run(name, iterations)), \
@@ -100,7 +103,11 @@ class CompareDdp(unittest.TestCase):
         self.assertEqual((by_name["ddp"]["iteration_ns"], by_name["ddp"]["least_ns"],
                           by_name["ddp"]["largest_ns"]), (20, 10, 30))
         self.assertEqual(by_name["stella"]["speed_up"], 3)
-        self.assertEqual(by_name["ddp"]["wan_bytes"], 100)  # what a start and an end send left out
+        self.assertEqual(by_name["ddp"]["wan_bytes"], 1_000_000)  # what a start and an end send left out
+        # A packet has 52 bytes of headers; of stella more crossed than its record says.
+        self.assertEqual([by_name[name]["carried_over_payload"] for name in ("ddp", "none", "stella")],
+                         [None, 1, 1.1153])
+        self.assertEqual([row["system"] for row in compare_ddp.apart(answer)], ["stella"])
 
 
 if __name__ == "__main__":

@@ -39,7 +39,8 @@ std::optional<planner::TrainingMethods> methods_of(const Options& options,
 }
 
 PlanFacts with_method(PlanFacts facts, const planner::AdvisedPlan& plan,
-                      const std::optional<planner::TrainingMethods>& methods) {
+                      const std::optional<planner::TrainingMethods>& methods,
+                      const PartCosts& costs) {
   if (!plan.method) return facts;
   const planner::FamilyMember& member = methods->others[*plan.method];
   for (std::string each :
@@ -50,6 +51,9 @@ PlanFacts with_method(PlanFacts facts, const planner::AdvisedPlan& plan,
         fmt::format("train.staleness={}", member.staleness), std::string{"train.local_steps=1"},
         std::string{"train.adapt.every=0"}, fmt::format("train.message={}B", plan.message.count())})
     facts.set.push_back(std::move(each));
+  for (std::size_t i = 0; !member.has_host_tasks && i < std::size(kPartCosts); ++i)
+    if (!(costs.*kPartCosts[i]).empty())
+      facts.set.push_back(fmt::format("train.costs.{}=0ms", kPartCostNames[i]));
   return facts;
 }
 

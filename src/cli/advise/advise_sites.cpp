@@ -131,7 +131,8 @@ Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
     const planner::AdvisedPlace& place = found.places[at(plan.scenario)];
     PlanFacts facts = facts_on(place.layout, place.scenario);
     facts.memory = memory_of(plan, place.scenario);
-    advised.facts.push_back(with_method(std::move(facts), plan, sites.searches.methods));
+    advised.facts.push_back(
+        with_method(std::move(facts), plan, sites.searches.methods, place.scenario.train.costs));
   }
   advised.goal = goal;
   advised.methods = sites.searches.methods;

@@ -136,7 +136,7 @@ Advised advised_of_stages(const Options& options, planner::AdviceOptions how,
                       {*prompts, std::numeric_limits<std::size_t>::max(), by_worth, how.stopped});
   for (const planner::AdvisedPlan& plan : advised.advice.plans) {
     facts.memory = memory_of(plan, scenario);
-    advised.facts.push_back(with_method(facts, plan, how.methods));
+    advised.facts.push_back(with_method(facts, plan, how.methods, scenario.train.costs));
   }
   advised.methods = how.methods;
   advised.header = record_header(options, scenario);

@@ -108,10 +108,11 @@ struct Filling {
 /// missing or has no effect.
 [[nodiscard]] std::optional<planner::TrainingMethods> methods_of(const Options& options,
                                                                  const Scenario& scenario);
-/// With the values of --set by which the plan's scenario is trained by its method, should it have
-/// one.
+/// With the values of --set by which the plan's scenario, which has these `costs`, is trained by
+/// its method, should it have one.
 [[nodiscard]] PlanFacts with_method(PlanFacts facts, const planner::AdvisedPlan& plan,
-                                    const std::optional<planner::TrainingMethods>& methods);
+                                    const std::optional<planner::TrainingMethods>& methods,
+                                    const PartCosts& costs = {});
 /// The scenario has no stages.
 [[nodiscard]] Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
                                          const TrainingTerms& terms);

@@ -10,13 +10,15 @@
 #include "base/table.hpp"
 #include "base/text_file.hpp"
 #include "base/unit_text.hpp"
-#include "planner/collectives/grain.hpp"
+#include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
 #include "planner/tune/family.hpp"
 #include "planner/tune/family_between.hpp"
 #include "planner/tune/stream_period.hpp"
+#include "report/adapted_stream.hpp"
 #include "report/record_file.hpp"
 #include "report/stream_report.hpp"
+#include "scenario/training/read_train.hpp"
 
 namespace longhaul::cli {
 namespace {
@@ -52,31 +54,41 @@ std::vector<planner::FamilyMember> members_of(const TuneArguments& typed) {
 
 Scenario scenario_under(const Scenario& scenario, const planner::FamilyMember& member,
                         std::optional<Bandwidth> bandwidth) {
-  Scenario own = scenario;
+  Scenario own =
+      member.method.ends_with(report::kHetero) ? report::by_throughput(scenario) : scenario;
   own.train.compress.exchange = member.exchange;
   own.train.serve = member.serve;
   own.train.staleness = member.staleness;
   own.train.local_steps = member.local_steps;
   own.parallel.microbatches = member.local_steps;
   own.train.adapt.every = 0;
+  if (!member.has_host_tasks) own.train.costs = {};
   for (Link& link : own.links)
     if (bandwidth && link.from != link.to) link.bandwidth = *bandwidth;
   return own;
 }
 
-/// An exchange under the links, whose sets are as large as brings the member's bytes over the WAN.
-Duration period_of(Scenario own, const planner::FamilyMember& member) {
+/// As if of the model that the scenario's stands for.
+double nominal_bytes(const Scenario& scenario, double bytes) {
+  constexpr Bytes kTried{1'000'000'000};
+  return bytes * static_cast<double>(scenario::nominal_size(scenario, kTried).count()) /
+         static_cast<double>(kTried.count());
+}
+
+/// An exchange under the links, whose sets are as large as brings so many bytes over the WAN.
+Duration period_of(Scenario own, const planner::FamilyMember& member, double wan_bytes) {
   const Schedule schedule = planner::make_schedule("stella", own).schedule;
   const auto plan_with = [&](Bytes message) {
     own.train.message = message;
-    return planner::lower_reported(schedule, own, {}).plan;
+    return plan::lower_exchanges(schedule, own, {{}, member.fragments, member.overlap});
   };
   constexpr Bytes kTried{1'000'000};
+  constexpr double kMost = 1e15;
   const double crossed = planner::bytes_between_datacenters(plan_with(kTried));
-  const double share = crossed > 0 ? member.wan_bytes / crossed : 0;
-  const Bytes message{
-      std::max<std::int64_t>(1, std::llround(share * static_cast<double>(kTried.count())))};
-  const auto stream = report::stream_report(plan_with(message), own, kFamilyIterations);
+  const double share = crossed > 0 ? nominal_bytes(own, wan_bytes) / crossed : 0;
+  const double message = std::clamp(share * static_cast<double>(kTried.count()), 1.0, kMost);
+  const auto stream =
+      report::stream_report(plan_with(Bytes{std::llround(message)}), own, kFamilyIterations);
   return *stream.period;
 }
 
@@ -91,18 +103,19 @@ FamilySetting family_setting(const Scenario& scenario,
                              const std::vector<planner::FamilyMember>& members, double loss,
                              std::optional<Bandwidth> bandwidth) {
   FamilySetting setting{bandwidth, {}, {}, {}};
-  std::vector<Duration> periods;
   for (const planner::FamilyMember& member : members) {
-    periods.push_back(period_of(scenario_under(scenario, member, bandwidth), member));
-    setting.forecasts.push_back({planner::updates_to(member, loss), periods.back()});
+    const Scenario own = scenario_under(scenario, member, bandwidth);
+    const Duration period = period_of(own, member, member.wan_bytes);
+    setting.forecasts.push_back(
+        {planner::updates_to(member, loss), period, member.early_exchanges,
+         member.early_exchanges > 0 ? period_of(own, member, member.early_wan_bytes) : period});
   }
   setting.pick = planner::pick(members, setting.forecasts);
   // Seeds are of runs: those of composed members come last.
   const auto ran = static_cast<std::size_t>(
       std::ranges::count_if(members, [](const auto& each) { return each.between == nullptr; }));
-  periods.resize(ran);
-  setting.regret =
-      planner::regret_of({members.begin(), members.begin() + std::ptrdiff_t(ran)}, periods, loss);
+  setting.regret = planner::regret_of({members.begin(), members.begin() + std::ptrdiff_t(ran)},
+                                      setting.forecasts, loss);
   return setting;
 }
 

@@ -17,60 +17,18 @@ constexpr float kMostInt4 = 7;
 OuterSteps::OuterSteps(const OuterSettings& settings, std::span<const float> weights)
     : settings_{settings},
       anchor_{weights.begin(), weights.end()},
-      momenta_(settings.momentum > 0 ? weights.size() : 0) {
-  if (settings.local_steps < 1 || settings.fragments < 1 ||
-      settings.local_steps % settings.fragments != 0)
-    fail(
-        "{} local steps and {} fragments (each needs as many steps). Give steps that fragments "
-        "divide.",
-        settings.local_steps, settings.fragments);
-  if (settings.overlap < 0 || settings.overlap >= settings.local_steps)
-    fail(
-        "an overlap of {} steps and {} local steps (a fragment arrives before it is sent again). "
-        "Give fewer.",
-        settings.overlap, settings.local_steps);
-}
+      momenta_(settings.momentum > 0 ? weights.size() : 0) {}
 
-std::optional<int> OuterSteps::due(std::int64_t iteration) const {
-  if (iteration < 1) return std::nullopt;
-  const std::int64_t between = settings_.local_steps / settings_.fragments;
-  if (iteration % between != 0) return std::nullopt;
-  return static_cast<int>((iteration / between - 1) % settings_.fragments);
-}
-
-std::optional<int> OuterSteps::arriving(std::int64_t iteration) const {
-  return due(iteration - settings_.overlap);
-}
-
-WeightRange OuterSteps::range_of(int fragment) const {
-  const std::size_t size = anchor_.size();
-  const auto count = static_cast<std::size_t>(settings_.fragments);
-  const auto at = static_cast<std::size_t>(fragment);
-  return {size * at / count, size * (at + 1) / count - size * at / count};
-}
-
-std::vector<float> OuterSteps::outer_gradient(int fragment, std::span<const float> weights) const {
-  const WeightRange range = range_of(fragment);
-  std::vector<float> gradient(range.size);
-  for (std::size_t i = 0; i < range.size; ++i)
-    gradient[i] = anchor_[range.begin + i] - weights[range.begin + i];
-  if (settings_.int4) round_to_int4(gradient);
-  return gradient;
-}
-
-void OuterSteps::merge(int fragment, std::span<const float> mean, std::span<float> weights) {
-  const WeightRange range = range_of(fragment);
-  LONGHAUL_ASSERT(mean.size() == range.size, "{} of {}", mean.size(), range.size);
-  const float own = settings_.overlap > 0 ? settings_.mixing : 0;
-  for (std::size_t i = 0; i < range.size; ++i) {
-    const std::size_t at = range.begin + i;
+void OuterSteps::merge(std::span<const float> mean, std::span<float> weights) {
+  LONGHAUL_ASSERT(mean.size() == anchor_.size(), "{} of {}", mean.size(), anchor_.size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
     float step = mean[i];
     if (!momenta_.empty()) {
-      momenta_[at] = settings_.momentum * momenta_[at] + mean[i];
-      step += settings_.momentum * momenta_[at];
+      momenta_[i] = settings_.momentum * momenta_[i] + mean[i];
+      step += settings_.momentum * momenta_[i];
     }
-    anchor_[at] -= settings_.rate * step;
-    weights[at] = own == 0 ? anchor_[at] : own * weights[at] + (1 - own) * anchor_[at];
+    anchor_[i] -= settings_.rate * step;
+    weights[i] = anchor_[i];
   }
 }
 

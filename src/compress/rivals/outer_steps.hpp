@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,48 +8,21 @@
 
 namespace longhaul::compress {
 
-/// How replicas that train by themselves for H steps meet. The outer gradient of a replica is the
-/// anchor, where all began, less its weights now.
+/// How replicas that train by themselves meet. The outer gradient of a replica is the anchor, where
+/// all began, less its weights now.
 struct OuterSettings {
-  float rate = 1;       ///< DiLoCo (Douillard et al. 2023): 0.7
-  float momentum = 0;   ///< of Nesterov; DiLoCo: 0.9
-  int local_steps = 1;  ///< H
-  int fragments = 1;    ///< P: each meets by itself, H / P steps after the one before
-  int overlap = 0;      ///< tau: steps between a fragment's sending and its merging
-  float mixing = 0.5F;  ///< where tau > 0: share of the replica's own weights in the merged ones
-  bool int4 = false;    ///< outer gradients are rounded to 4 bits (round_to_int4)
+  float rate = 1;      ///< DiLoCo (Douillard et al. 2023): 0.7
+  float momentum = 0;  ///< of Nesterov; DiLoCo: 0.9
 };
 
-/// A stretch of the weights.
-struct WeightRange {
-  std::size_t begin = 0, size = 0;
-};
-
-/// One replica's side of local SGD (rate 1, no momentum), DiLoCo and Streaming DiLoCo (Douillard et
-/// al. 2025): anchors and outer momentum, which all replicas have equal.
-///
-///     for (iteration = 1; ; ++iteration) {
-///       // an inner step of `weights`, of whatever optimizer
-///       if (auto fragment = outer.due(iteration)) send(outer.outer_gradient(*fragment, weights));
-///       if (auto fragment = outer.arriving(iteration)) outer.merge(*fragment, mean, weights);
-///     }
+/// One replica's side of local SGD (rate 1, no momentum) and DiLoCo: the anchor and the outer
+/// momentum, which all replicas have equal.
 class OuterSteps {
 public:
-  /// Throws Error where the settings cannot be: fragments that do not divide H, tau of H or more.
   OuterSteps(const OuterSettings& settings, std::span<const float> weights);
 
-  /// The fragment that is sent after the inner step of that number (from 1 on), and the one whose
-  /// mean is merged after it.
-  [[nodiscard]] std::optional<int> due(std::int64_t iteration) const;
-  [[nodiscard]] std::optional<int> arriving(std::int64_t iteration) const;
-  [[nodiscard]] WeightRange range_of(int fragment) const;
-
-  /// As receivers decode it.
-  [[nodiscard]] std::vector<float> outer_gradient(int fragment,
-                                                  std::span<const float> weights) const;
-  /// The outer step with the mean of all replicas' outer gradients.
-  void merge(int fragment, std::span<const float> mean, std::span<float> weights);
-  [[nodiscard]] const std::vector<float>& anchor() const { return anchor_; }
+  /// The outer step with the mean of all replicas' outer gradients; `weights` become the anchor.
+  void merge(std::span<const float> mean, std::span<float> weights);
   /// The outer momentum, for a checkpoint: with the anchor, all that is remembered.
   [[nodiscard]] const std::vector<float>& momenta() const { return momenta_; }
   void set_momenta(std::vector<float> momenta);

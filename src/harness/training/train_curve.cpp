@@ -9,6 +9,7 @@
 #include "base/index.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/training/held_out.hpp"
+#include "harness/training/train_mass.hpp"
 #include "harness/training/train_replay.hpp"
 #include "planner/tune/stream_period.hpp"
 #include "report/stream_report.hpp"
@@ -17,8 +18,6 @@
 namespace longhaul::harness {
 namespace {
 
-/// Sums of all numbers of a run are compared up to here: 8 bytes a number and rank on one rank.
-constexpr std::size_t kMostAccounted = 10'000'000;
 constexpr Duration kJudgingPatience = std::chrono::hours{2};
 
 /// When the first block of each iteration began on any rank, and when all ranks had its update,
@@ -56,47 +55,10 @@ void add_losses(const engine::Ranks& ranks, const TrainRank::Stretch& stretch, T
   }
 }
 
-/// |gradients - sent - what waits| / |gradients|, of all replicas and numbers; on rank 0.
-std::optional<double> lost_share(const engine::Ranks& ranks, const TrainRank& rank,
-                                 const WholeModel& whole) {
-  const training::ReplicaWork* const work = rank.work();
-  std::vector<double> seen, sums;
-  std::int64_t accounts = 1;
-  for (std::size_t p = 0; work != nullptr && p < work->ranges().size(); ++p) {
-    const auto gradients = work->gradients_seen(p), stepped = work->sums_seen(p);
-    const auto waits = work->residual(p);
-    if (gradients.empty()) accounts = 0;
-    const auto range = work->ranges()[p];
-    seen.resize(range.first + range.count);
-    sums.resize(seen.size());
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const double waiting = waits.empty() ? 0 : static_cast<double>(waits[i]);
-      seen[range.first + i] = gradients[i] - waiting;
-      sums[range.first + i] = stepped.empty() ? 0 : stepped[i];
-    }
-  }
-  if (seen.size() > kMostAccounted) accounts = 0;
-  if (ranks.world().minimum(accounts) == 0) return std::nullopt;
-  std::vector<double> missing = whole.join<double>(sums, ReplicaId{0});
-  double size = 0, lost = 0;
-  for (const double sum : missing) size += sum * sum;
-  for (double& sum : missing) sum = -sum;
-  for (const ReplicaId replica : rank.plan().replica_ids()) {
-    const auto of_one = whole.join<double>(seen, replica);
-    for (std::size_t i = 0; i < of_one.size(); ++i) missing[i] += of_one[i];
-  }
-  for (const double each : missing) lost += each * each;
-  return size > 0 ? std::sqrt(lost / size) : 0;
-}
-
 /// Sums of the same sets in the same order leave no difference; on rank 0.
 bool replicas_are_equal(const TrainRank& rank, const WholeModel& whole) {
-  const std::vector<float> mine = rank.weights();
-  const std::vector<float> first = whole.join<float>(mine, ReplicaId{0});
-  bool equal = true;
-  for (const ReplicaId replica : rank.plan().replica_ids())
-    equal = whole.join<float>(mine, replica) == first && equal;
-  return equal;
+  const auto weights = whole.join_all<float>(rank.weights());
+  return std::ranges::all_of(weights, [&](const auto& one) { return one == weights.front(); });
 }
 
 void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCurve& curve) {
@@ -106,6 +68,7 @@ void add_counts(engine::Ranks& ranks, const TrainRank::Stretch& stretch, TrainCu
   curve.diverged = curve.diverged || sum(stretch.diverged ? 1 : 0) > 0;
   curve.wan_payload_bytes += sum(stretch.sent.wan_payload_bytes);
   curve.between_stages += sum(stretch.sent.between_stages);
+  curve.wan_between_stages += sum(stretch.sent.wan_between_stages);
   curve.wan_encoded_bytes += sum(stretch.sent.wan_encoded_bytes);
   curve.wan_nominal_bytes += sum(stretch.sent.wan_nominal_bytes);
   curve.ops += sum(stretch.overruns.ops);

@@ -53,8 +53,10 @@ struct TrainCurve {
   std::optional<double> predicted_fresh_share;
   bool diverged = false;                              ///< of a trial: a gradient was not finite
   std::int64_t payload_bytes = 0, encoded_bytes = 0;  ///< encoded: without envelopes
+  std::int64_t between_stages = 0;                    ///< bytes of activations and their gradients
+  /// Of sets and of what stages send each other; `wan_between_stages`: of these, the latter.
   std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
-  std::int64_t between_stages = 0;    ///< bytes of activations and their gradients
+  std::int64_t wan_between_stages = 0;
   std::int64_t ops = 0, overran = 0;  ///< that the plan gives a time, and those that took longer
   /// Of what a method means to send: of local steps their outer gradients, of dgc the gathered
   /// momentum (masked where it was sent), of onebit the replica's momentum against what the server

@@ -19,23 +19,19 @@ namespace {
 
 using training::Rival;
 
-/// At the end of any method: the samples of all replicas, divided by their throughput.
-constexpr std::string_view kHetero = "+hetero";
-
 template <Rival kRival>
 void make(TrainMethod& method) {
   make_rival_method(method, kRival);
 }
 
-/// All numbers travel, summed in the site first: between two sites no exchange has fewer bytes. The
-/// device does what there is to do: no time of the host.
+/// All numbers travel, summed in the site first: between two sites no exchange has fewer bytes.
 void make_dense(TrainMethod& method, CompressMethod compress, Serve serve = Serve::arrival) {
   Training& train = method.scenario.train;
   train.serve = serve;
   train.compress.method = compress;
   train.compress.exchange = SetExchange::sites;
   train.staleness = 0;
-  train.costs = {};
+  method.leave_host();
 }
 
 void make_sparse(TrainMethod& method, CompressMethod compress) {
@@ -69,11 +65,14 @@ constexpr std::array kMethods{
                 [](TrainMethod& method) { make_sparse(method, CompressMethod::randomk); }},
     NamedMethod{"stella", "the scenario's [train] as it is (StellaTrain)", [](TrainMethod&) {}},
     NamedMethod{"bytepscompress",
-                "block, chosen where the gradients are: no time of the host (BytePS-Compress)",
+                "the largest numbers of each replica, chosen on the device (BytePS-Compress)",
                 [](TrainMethod& method) {
-                  make_sparse(method, CompressMethod::block);
-                  method.scenario.train.serve = Serve::deadline;
-                  method.scenario.train.costs = {};
+                  make_sparse(method, CompressMethod::topk);
+                  Training& train = method.scenario.train;
+                  train.compress.share = KeptShare::each;
+                  train.compress.exchange = SetExchange::sites;
+                  train.serve = Serve::deadline;
+                  method.leave_host();
                 }},
     NamedMethod{"espresso", "each part dense, as halves or as blocks, as 25 Gbps make best",
                 [](TrainMethod& method) {
@@ -81,6 +80,7 @@ constexpr std::array kMethods{
                   if (method.scenario.train.compress.exchange == SetExchange::sites)
                     method.scenario.train.compress.exchange = SetExchange::direct;
                   method.chooses_for_parts = true;
+                  method.leave_host();
                 }},
     NamedMethod{"dgc", "the largest numbers of gathered momentum (deep gradient compression)",
                 make<Rival::dgc>},
@@ -198,8 +198,8 @@ void set_numbers(TrainMethod& method, const std::string& text) {
 TrainMethod train_method(const std::string& text, const Scenario& scenario,
                          const compress::OptimizerSettings& optimizer) {
   std::vector<std::string> words = words_of(text, ':');
-  const bool is_hetero = words.back().ends_with(kHetero);
-  if (is_hetero) words.back().resize(words.back().size() - kHetero.size());
+  const bool is_hetero = words.back().ends_with(report::kHetero);
+  if (is_hetero) words.back().resize(words.back().size() - report::kHetero.size());
   const auto named = std::ranges::find_if(
       kMethods, [&](const NamedMethod& each) { return name_of(each) == words[0]; });
   if (named == kMethods.end()) {
@@ -241,7 +241,7 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
     method.scenario.train.adapt.every = 0;
   if (is_hetero && method.scenario.train.adapt.every > 0)
     fail("--methods {}: the controller chooses its batches (train.adapt.every = {}). Leave {} out.",
-         text, method.scenario.train.adapt.every, kHetero);
+         text, method.scenario.train.adapt.every, report::kHetero);
   return method;
 }
 
@@ -267,7 +267,8 @@ std::vector<TrainMethod> train_methods(const std::string& list, const Scenario& 
 std::string train_methods_help() {
   std::string help;
   for (const NamedMethod& each : kMethods) help += fmt::format("\n  {}: {}", each.name, each.help);
-  help += fmt::format("\n  ..{}, after any: batches by the throughput of the replicas", kHetero);
+  help += fmt::format("\n  ..{}, after any: batches by the throughput of the replicas",
+                      report::kHetero);
   return help;
 }
 

@@ -17,6 +17,13 @@ struct TrainMethod {
   compress::OptimizerSettings optimizer;  ///< of rivals that step locally: the inner one
   std::optional<training::RivalSettings> rival{};
   bool chooses_for_parts = false;  ///< Espresso: each part dense or as [train.compress] has it
+  bool has_host_tasks = true;      ///< those of [train.costs]
+
+  /// The device does what there is to do, as its authors have it.
+  void leave_host() {
+    scenario.train.costs = {};
+    has_host_tasks = false;
+  }
 
   /// Updates of the weights in an iteration of the stream.
   [[nodiscard]] int local_steps() const { return rival ? rival->local_steps : 1; }

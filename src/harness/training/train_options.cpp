@@ -29,7 +29,8 @@ void declare_training(Arguments& arguments, TrainOptions& options) {
                    "loss=X or error=X of validation (default: the scenario's)");
   arguments
       .option("--lr-grid", options.learning_rates,
-              "learning rates; of several each method is tried with all, on seed 0")
+              "learning rates; of several each method is tried with all, on seed 0; "
+              "\"X,X..;METHOD=X,X..\": others of a method, as many")
       .shows_default();
   arguments.option("--seeds", options.seeds, "of weights and data, a comma list").shows_default();
   arguments.option("--optimizer", options.optimizer, "sgd, momentum, nesterov or adamw")
@@ -121,13 +122,53 @@ TrainingTarget target_of(const std::string& text) {
   return {choice<TargetKind>("--target", words[0]), positive_number("--target", words[1])};
 }
 
+namespace {
+
+/// "dgc" of "dgc:keep=5%+hetero".
+std::string family_of(const std::string& method) {
+  return method.substr(0, method.find_first_of(":+"));
+}
+
+/// "X,X..", and after each semicolon "METHOD=X,X..".
+void read_rates(const TrainOptions& options, TrainSettings& settings) {
+  std::vector<std::string> methods = words_of(options.methods, ',');
+  for (std::size_t i = 0, all = methods.size(); i < all; ++i)
+    methods.push_back(family_of(methods[i]));
+  for (const std::string& group : words_of(options.learning_rates, ';')) {
+    const bool is_of_all = settings.learning_rates.empty();
+    const std::size_t sign = is_of_all ? std::string::npos : group.rfind('=');
+    const std::string method = group.substr(0, sign == std::string::npos ? 0 : sign);
+    if (!is_of_all && std::ranges::find(methods, method) == methods.end())
+      fail("--lr-grid: \"{}\" is of none of --methods {}. Write METHOD=X,X..", group,
+           options.methods);
+    std::vector<double>& rates =
+        is_of_all ? settings.learning_rates : settings.rates_of_methods[method];
+    if (!rates.empty()) fail("--lr-grid: {} has two grids. Give it one.", method);
+    for (const std::string& word : words_of(group.substr(sign + 1), ','))
+      rates.push_back(positive_number("--lr-grid", word));
+    if (rates.size() != settings.learning_rates.size())
+      fail(
+          "--lr-grid: {} rates of {}, and {} of the others (no method is tried more often than "
+          "another). Give as many.",
+          rates.size(), method, settings.learning_rates.size());
+  }
+}
+
+}  // namespace
+
+const std::vector<double>& TrainSettings::rates_of(const std::string& method) const {
+  for (const std::string& name : {method, family_of(method)})
+    if (const auto own = rates_of_methods.find(name); own != rates_of_methods.end())
+      return own->second;
+  return learning_rates;
+}
+
 TrainSettings settings_of(const TrainOptions& options) {
   TrainSettings settings;
   if (options.scenario.empty())
     fail("bench_train: a file is missing. Name a scenario (.toml) with a [model].");
   if (!options.target.empty()) settings.target = target_of(options.target);
-  for (const std::string& word : words_of(options.learning_rates, ','))
-    settings.learning_rates.push_back(positive_number("--lr-grid", word));
+  read_rates(options, settings);
   settings.seeds = seeds_of(options.seeds);
   settings.optimizer.rule = choice<compress::OptimizerRule>("--optimizer", options.optimizer);
   settings.optimizer.lazy = choice<compress::LazyUpdate>("--lazy", options.lazy);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,6 +44,8 @@ LONGHAUL_LISTED_ENUM(TrainCompute, LONGHAUL_TRAIN_COMPUTES);
 struct TrainSettings {
   std::optional<TrainingTarget> target{};
   std::vector<double> learning_rates{};
+  /// Of methods that have a grid of their own, of as many rates: by what `--lr-grid` calls them.
+  std::map<std::string, std::vector<double>> rates_of_methods{};
   std::vector<int> seeds{};
   compress::OptimizerSettings optimizer;
   int iterations = 100;
@@ -61,6 +64,9 @@ struct TrainSettings {
   std::int64_t probe_samples = 0;              ///< of each; 0: half of an epoch
   std::pair<int, int> probe_batches{4, 1024};  ///< of all replicas; the paper's (section 4.3)
   Duration deadline{};
+
+  /// Those that a method is tried with, by its name as typed: `learning_rates`, or its own.
+  [[nodiscard]] const std::vector<double>& rates_of(const std::string& method) const;
 };
 
 void declare(Arguments& arguments, TrainOptions& options);

@@ -160,14 +160,16 @@ ProbeRun run_probes(engine::Ranks& ranks, const TrainPlan& plan, const TrainSett
 
 std::string probes_csv(const ProbeRun& run, const std::string& command_line) {
   std::string csv =
-      "model,version,batch,compression_rate,g,loss,base_loss,iterations,command,commit\n";
+      "model,version,batch,compression_rate,g,loss,base_loss,iterations,command,commit,took_ns\n";
   std::string command = command_line;
   std::ranges::replace(command, ',', ' ');
   for (std::size_t i = 0; i < run.probes.size(); ++i) {
     const planner::Probe& probe = run.probes[i];
-    csv += fmt::format("{},longhaul,{},{},{},{},{},{},{},{}\n", run.model, probe.batch,
+    // The first one pays for what all are compared with.
+    const Duration took = run.tested[i].took + (i == 0 ? run.base.took : Duration::zero());
+    csv += fmt::format("{},longhaul,{},{},{},{},{},{},{},{},{}\n", run.model, probe.batch,
                        probe.compression_rate, probe.g, run.tested[i].loss, run.base.loss,
-                       run.tested[i].iterations, command, git_commit());
+                       run.tested[i].iterations, command, git_commit(), took.count());
   }
   return csv;
 }

@@ -83,6 +83,7 @@ nlohmann::ordered_json curve_state(const TrainCurve& curve) {
                               {"wan_payload", curve.wan_payload_bytes},
                               {"wan_encoded", curve.wan_encoded_bytes},
                               {"between_stages", curve.between_stages},
+                              {"wan_between_stages", curve.wan_between_stages},
                               {"wan_nominal", curve.wan_nominal_bytes},
                               {"ops", curve.ops},
                               {"overran", curve.overran},
@@ -139,6 +140,7 @@ TrainCurve curve_of_state(const nlohmann::ordered_json& json) {
   take("wan_payload", curve.wan_payload_bytes);
   take("wan_encoded", curve.wan_encoded_bytes);
   take("between_stages", curve.between_stages);
+  take("wan_between_stages", curve.wan_between_stages);
   take("wan_nominal", curve.wan_nominal_bytes);
   take("ops", curve.ops);
   take("overran", curve.overran);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/table.hpp"
+#include "base/text_file.hpp"
 #include "base/unit_text.hpp"
 #include "base/version.hpp"
 #include "harness/options/run_files.hpp"
@@ -113,7 +114,8 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
   json["time_to_target_ns"] =
       curve.time_to_target ? ordered_json(curve.time_to_target->count()) : ordered_json{};
   json["exchanges"] = curve.elapsed.size();
-  json["search_cost_ns"] = run.search_cost(curve.method).count();
+  const std::optional<Duration> search = run.search_cost(curve.method);
+  json["search_cost_ns"] = search ? ordered_json(search->count()) : ordered_json{};
   json["period_ns"] =
       curve.period > Duration::zero() ? ordered_json(curve.period.count()) : ordered_json{};
   json["predicted_period_ns"] =
@@ -125,6 +127,7 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
                   {"between_stages_bytes", curve.between_stages}};
   json["wan"] = {{"payload_bytes", curve.wan_payload_bytes},
                  {"encoded_bytes", curve.wan_encoded_bytes},
+                 {"between_stages_bytes", curve.wan_between_stages},
                  {"nominal_bytes", curve.wan_nominal_bytes}};
   if (curve.adaptation) {
     json["samples"] = curve.adaptation->samples;
@@ -152,31 +155,6 @@ std::string time_text(const ordered_json& ns) {
 
 std::string share_text(const ordered_json& share) {
   return share.is_null() ? "-" : report::percent_text(share.get<double>()) + "%";
-}
-
-std::string curves_csv(const std::vector<TrainMethod>& methods, const TrainRun& run,
-                       const std::string& command_line) {
-  const auto word = [](std::string text) {
-    std::ranges::replace(text, ',', ' ');
-    return text;
-  };
-  const std::string source = word(command_line) + ',' + git_commit();
-  std::string csv =
-      "method,seed,learning_rate,exchange,serve,staleness,local_steps,wan_bytes,updates,validation,"
-      "command,commit\n";
-  for (const TrainCurve& curve : run.curves) {
-    const TrainMethod& method = *std::ranges::find(methods, curve.method, &TrainMethod::name);
-    const Training& train = method.scenario.train;
-    const auto exchanges = std::max<std::int64_t>(1, std::ssize(curve.elapsed));
-    for (const TrainPoint& point : curve.points)
-      csv += fmt::format(
-          "{},{},{},{},{},{},{},{},{},{},{}\n", word(curve.method), curve.seed, curve.learning_rate,
-          to_string(train.compress.exchange), to_string(train.serve), train.staleness,
-          method.local_steps(), curve.wan_payload_bytes / exchanges, point.iteration,
-          std::isfinite(point.validation) ? fmt::format("{:.6g}", point.validation) : std::string{},
-          source);
-  }
-  return csv;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 namespace longhaul::harness {
 namespace {
 
-/// Relative to the largest number of a part, as losses of stale runs are.
+/// Relative to the largest number of a tensor, as losses of stale runs are.
 constexpr double kMostApart = 1e-5;
 
 /// Where the replicas of a part are: their sites, and by which of them their node is led, if any
@@ -73,11 +73,11 @@ training::StepRule rule_of(const compress::OptimizerSettings& settings, double l
   return rule;
 }
 
-/// The largest difference, relative to the largest number of each part.
+/// The largest difference, relative to the largest number of each tensor.
 double apart(std::span<const float> ones, std::span<const float> others,
-             std::span<const training::ReplicaWork::Range> parts) {
+             std::span<const training::ReplicaWork::Range> tensors) {
   double most = 0;
-  for (const auto& [first, count] : parts) {
+  for (const auto& [first, count] : tensors) {
     double largest = 0, difference = 0;
     for (std::size_t i = first; i < first + count; ++i) {
       if (!std::isfinite(ones[i]) || !std::isfinite(others[i]))
@@ -171,12 +171,9 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
 std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const TrainRank& rank,
                                          const TrainRequest& request, const WholeModel& whole,
                                          const TrainCurve& curve) {
-  const std::vector<training::ReplicaWork::Range> parts = whole.parts();
-  const std::vector<float> weights = whole.join<float>(rank.weights(), ReplicaId{0});
-  std::vector<std::vector<float>> residuals;
-  const std::vector<float> mine = residual_of(rank);
-  for (const ReplicaId replica : rank.plan().replica_ids())
-    residuals.push_back(whole.join<float>(mine, replica));
+  const std::vector<training::ReplicaWork::Range> parts = whole.parts(), tensors = whole.tensors();
+  const auto weights = whole.join_all<float>(rank.weights());
+  const auto residuals = whole.join_all<float>(residual_of(rank));
   if (!ranks.is_first()) return std::nullopt;
   training::ReplayInput input = input_of(rank, request, curve);
   const std::vector<PartPlaces> places = places_of_parts(rank);
@@ -187,10 +184,10 @@ std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const Train
   const auto math = nn::make_cpu_math();
   const training::Replayed again = training::replay(*math, input);
   ReplayResult result;
-  result.largest_difference = apart(weights, again.weights, parts);
-  for (std::size_t r = 0; r < residuals.size(); ++r)
+  for (std::size_t r = 0; r < weights.size(); ++r)
     result.largest_difference =
-        std::max(result.largest_difference, apart(residuals[r], again.residuals[r], parts));
+        std::max({result.largest_difference, apart(weights[r], again.weights, tensors),
+                  apart(residuals[r], again.residuals[r], tensors)});
   result.losses_equal = again.loss == curve.losses;
   for (std::size_t i = 0; i < again.loss.size(); ++i)
     result.largest_difference =

@@ -102,6 +102,7 @@ void make_rival_method(TrainMethod& method, Rival rival) {
   Training& train = method.scenario.train;
   train.compress.method = CompressMethod::none;
   train.staleness = 0;
+  method.leave_host();
   if (training::sends_all(rival))
     train.compress.exchange = SetExchange::sites;  // the fewest bytes on the WAN
   else if (train.compress.exchange == SetExchange::sites)
@@ -192,6 +193,14 @@ void finish_rival(TrainMethod& method) {
         "microbatch of the whole model). Write 1 of both.",
         method.name, scenario.parallel.microbatches, scenario.parallel.stages);
   scenario.parallel.microbatches = rival.local_steps;
+}
+
+std::optional<training::RivalSettings> with_warm_up(std::optional<training::RivalSettings> rival,
+                                                    int iterations) {
+  constexpr int kShare = 5;
+  if (rival && rival->rival == training::Rival::onebit && rival->warm_up == 0)
+    rival->warm_up = std::max(1, iterations / kShare);
+  return rival;
 }
 
 }  // namespace longhaul::harness

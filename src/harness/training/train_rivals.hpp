@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,5 +25,9 @@ void make_rival_method(TrainMethod& method, training::Rival rival);
 /// After the last key: takes over what [train.compress] has of it. Throws Error where settings
 /// contradict each other.
 void finish_rival(TrainMethod& method);
+
+/// In a run of so many iterations: of 1-bit Adam without a typed warm-up, a fifth of its steps.
+[[nodiscard]] std::optional<training::RivalSettings> with_warm_up(
+    std::optional<training::RivalSettings> rival, int iterations);
 
 }  // namespace longhaul::harness

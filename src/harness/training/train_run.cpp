@@ -11,8 +11,10 @@
 #include "base/version.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/training/train_progress.hpp"
+#include "harness/training/train_rivals.hpp"
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
+#include "planner/tune/tune_problem.hpp"
 #include "report/watched_run.hpp"
 #include "training/model_layout.hpp"
 
@@ -22,15 +24,6 @@ namespace {
 /// The same number on all ranks.
 double broadcast_number(const comm::Communicator& world, double of_first) {
   return std::stod(world.broadcast(fmt::format("{}", of_first)));
-}
-
-/// Of 1-bit Adam without a typed warm-up, a fifth of the run's steps.
-std::optional<training::RivalSettings> with_warm_up(std::optional<training::RivalSettings> rival,
-                                                    int iterations) {
-  constexpr int kShare = 5;
-  if (rival && rival->rival == training::Rival::onebit && rival->warm_up == 0)
-    rival->warm_up = std::max(1, iterations / kShare);
-  return rival;
 }
 
 /// Trials and curves of one method.
@@ -53,12 +46,13 @@ public:
 
   /// The best of the learning rates.
   double try_rates(TrainRun& run) {
-    double best = settings_.learning_rates.front(), least = std::numeric_limits<double>::infinity();
-    if (settings_.learning_rates.size() == 1) return best;
+    const std::vector<double>& rates = settings_.rates_of(typed_.name);
+    double best = rates.front(), least = std::numeric_limits<double>::infinity();
+    if (rates.size() == 1) return best;
     TrainSettings settings = settings_;
     settings.replay = false;
     settings.point_every = settings_.trial_iterations;
-    for (const double rate : settings_.learning_rates) {
+    for (const double rate : rates) {
       const TrainCurve curve = play("trial", 0, rate, settings_.trial_iterations, settings);
       if (ranks_.is_first()) {
         const TrainPoint& end = curve.points.back();
@@ -160,8 +154,12 @@ void check_exchanges(const std::vector<TrainMethod>& methods, const std::string&
   }
 }
 
-Duration TrainRun::search_cost(const std::string& method) const {
+std::optional<Duration> TrainRun::search_cost(const std::string& method) const {
   Duration cost{};
+  if (const auto probed = probes.find(method); probed != probes.end()) {
+    if (!probed->second) return std::nullopt;
+    cost += *probed->second;
+  }
   for (const TrainTrial& trial : trials)
     if (trial.method == method) cost += trial.took;
   return cost;
@@ -206,6 +204,9 @@ TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan, const TrainSe
   TrainRun run;
   MethodRun::Opened opened;
   for (const TrainMethod& method : plan.methods) {
+    const TrainingAdaptation& adapt = method.scenario.train.adapt;
+    if (adapt.every > 0 && !adapt.probes.empty())
+      run.probes[method.name] = planner::probes_for(method.scenario, adapt.probes).took;
     MethodRun of_method{ranks, method, plan, settings, opened};
     const double rate = of_method.try_rates(run);
     for (const int seed : settings.seeds) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +25,11 @@ struct TrainRun {
   training::DataFacts data;
   std::vector<TrainTrial> trials;
   std::vector<TrainCurve> curves;
+  /// What the probes took that a method's controller goes by; nullopt: their file does not say.
+  std::map<std::string, std::optional<Duration>> probes{};
 
-  /// Of the trials of a method.
-  [[nodiscard]] Duration search_cost(const std::string& method) const;
+  /// Of the trials of a method, and of its probes; nullopt: of these it is not known.
+  [[nodiscard]] std::optional<Duration> search_cost(const std::string& method) const;
 };
 
 /// Throws Error, which says what to change, where these ranks cannot train the scenario's model.
@@ -65,9 +69,12 @@ struct TrainPlan {
                                                   const TrainSettings& settings,
                                                   const nlohmann::json& environment);
 
-/// Into `options.out`: how methods learned as curves.csv, a table for `longhaul tune --family
-/// --curves` and `advise --curves` with a line for each validation, commas within a word as blanks;
-/// then record.json, by which a run is complete.
+/// How methods learned, as a table for `longhaul tune --family --curves` and `advise --curves` with
+/// a line for each validation, commas within a word as blanks.
+[[nodiscard]] std::string curves_csv(const std::vector<TrainMethod>& methods, const TrainRun& run,
+                                     const std::string& command_line);
+
+/// Into `options.out`: curves.csv, and then record.json, by which a run is complete.
 void write_train_files(const nlohmann::ordered_json& record,
                        const std::vector<TrainMethod>& methods, const TrainRun& run,
                        const TrainOptions& options);

@@ -40,8 +40,31 @@ std::vector<WholeModel::PartOfChunk> WholeModel::parts_here() const {
   return mine;
 }
 
+std::vector<WholeModel::PartOfChunk> WholeModel::tensors_here() const {
+  std::vector<PartOfChunk> mine;
+  if (rank_.work() == nullptr) return mine;
+  for (const auto& [chunk, numbers] : rank_.work()->chunks()) {
+    std::int64_t ordinal = std::int64_t{number(chunk)} << 32;
+    const std::byte* const begin = numbers->all_gradients().data;
+    for (const nn::Parameter& each : numbers->parameters())
+      mine.push_back({ordinal++, number(chunk),
+                      (each.gradient.data - begin) / static_cast<std::int64_t>(sizeof(float)),
+                      static_cast<std::int64_t>(each.count)});
+  }
+  return mine;
+}
+
 std::vector<training::ReplicaWork::Range> WholeModel::parts() const {
-  const auto all = gather_vectors<PartOfChunk>(world_, parts_here());
+  return ranges_of(parts_here());
+}
+
+std::vector<training::ReplicaWork::Range> WholeModel::tensors() const {
+  return ranges_of(tensors_here());
+}
+
+std::vector<training::ReplicaWork::Range> WholeModel::ranges_of(
+    std::span<const PartOfChunk> mine) const {
+  const auto all = gather_vectors<PartOfChunk>(world_, mine);
   std::vector<training::ReplicaWork::Range> parts;
   if (all.empty()) return parts;
   std::map<std::int64_t, std::int64_t> numbers_of;  // by chunk

@@ -38,7 +38,31 @@ public:
   /// Collective: on rank 0 the numbers of the replica.
   template <typename Value>
   [[nodiscard]] std::vector<Value> join(std::span<const Value> mine, ReplicaId replica) const {
+    return joined(gather_vectors<Value>(world_, mine), replica);
+  }
+  /// Collective: on rank 0 the numbers of each replica.
+  template <typename Value>
+  [[nodiscard]] std::vector<std::vector<Value>> join_all(std::span<const Value> mine) const {
     const auto all = gather_vectors<Value>(world_, mine);
+    std::vector<std::vector<Value>> replicas;
+    if (all.empty()) return replicas;
+    for (const ReplicaId replica : plan_.replica_ids()) replicas.push_back(joined(all, replica));
+    return replicas;
+  }
+
+  /// Collective: on rank 0 the parts of the model, in its order.
+  [[nodiscard]] std::vector<training::ReplicaWork::Range> parts() const;
+  /// Collective: on rank 0 the tensors of the model, in its order.
+  [[nodiscard]] std::vector<training::ReplicaWork::Range> tensors() const;
+
+private:
+  struct HeldChunk {
+    std::int64_t chunk = 0, numbers = 0;
+  };
+  /// Of what all ranks have, in their order; empty: this is not rank 0.
+  template <typename Value>
+  [[nodiscard]] std::vector<Value> joined(const std::vector<std::vector<Value>>& all,
+                                          ReplicaId replica) const {
     std::map<std::int64_t, std::span<const Value>> chunks;
     for (const Rank rank : all.empty() ? std::vector<Rank>{} : ranks_of_replica(plan_, replica)) {
       std::span<const Value> rest{all[index(rank)]};
@@ -48,23 +72,19 @@ public:
         rest = rest.subspan(count);
       }
     }
-    std::vector<Value> joined;
-    for (const auto& [chunk, numbers] : chunks)
-      joined.insert(joined.end(), numbers.begin(), numbers.end());
-    return joined;
+    std::vector<Value> numbers;
+    for (const auto& [chunk, held] : chunks)
+      numbers.insert(numbers.end(), held.begin(), held.end());
+    return numbers;
   }
-
-  /// Collective: on rank 0 the parts of the model, in its order.
-  [[nodiscard]] std::vector<training::ReplicaWork::Range> parts() const;
-
-private:
-  struct HeldChunk {
-    std::int64_t chunk = 0, numbers = 0;
-  };
+  /// `number`: by which those of a model are ordered.
   struct PartOfChunk {
     std::int64_t number = 0, chunk = 0, first = 0, count = 0;
   };
   [[nodiscard]] std::vector<PartOfChunk> parts_here() const;
+  [[nodiscard]] std::vector<PartOfChunk> tensors_here() const;
+  [[nodiscard]] std::vector<training::ReplicaWork::Range> ranges_of(
+      std::span<const PartOfChunk> mine) const;
   const comm::Communicator& world_;
   const TrainRank& rank_;
   const Plan& plan_;

@@ -30,6 +30,9 @@ Scenario exchanging_scenario(Scenario scenario, const FamilyMember& member,
   train.local_steps = 1;
   train.adapt.every = 0;
   train.message = message;
+  if (!member.has_host_tasks)
+    for (const auto task : kPartCosts)
+      if (!(train.costs.*task).empty()) train.costs.*task = {Duration::zero()};
   return scenario;
 }
 

@@ -18,16 +18,27 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::array kFamilyColumns{"method",    "seed",      "exchange",
                                     "serve",     "staleness", "local_steps",
                                     "wan_bytes", "updates",   "validation"};
-using FamilyColumns = std::array<std::size_t, kFamilyColumns.size()>;
+/// Those that a table may lack, after these, and what is then said.
+constexpr std::array kMoreColumns{std::pair{"fragments", 1}, std::pair{"overlap", 0},
+                                  std::pair{"host_tasks", 1}, std::pair{"early_exchanges", 0},
+                                  std::pair{"early_wan_bytes", 0}};
+using FamilyColumns =
+    std::array<std::optional<std::size_t>, kFamilyColumns.size() + kMoreColumns.size()>;
+
+const char* name_of_column(std::size_t column) {
+  return column < kFamilyColumns.size() ? kFamilyColumns[column]
+                                        : kMoreColumns[column - kFamilyColumns.size()].first;
+}
 
 FamilyColumns family_columns_of(const scenario::CsvLine& head) {
   FamilyColumns columns{};
-  for (std::size_t i = 0; i < kFamilyColumns.size(); ++i) {
-    const auto found = std::ranges::find(head.words, std::string_view{kFamilyColumns[i]});
-    if (found == head.words.end())
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto found = std::ranges::find(head.words, std::string_view{name_of_column(i)});
+    if (found != head.words.end())
+      columns[i] = static_cast<std::size_t>(found - head.words.begin());
+    else if (i < kFamilyColumns.size())
       head.refuse("there is no column {} (a table of curves has {}). Name them in its first line.",
                   kFamilyColumns[i], fmt::join(kFamilyColumns, ","));
-    columns[i] = static_cast<std::size_t>(found - head.words.begin());
   }
   return columns;
 }
@@ -39,29 +50,38 @@ public:
       : line_{line}, columns_{columns} {}
 
   [[nodiscard]] std::string word(std::size_t at) const {
-    if (columns_[at] >= line_.words.size())
+    if (*columns_[at] >= line_.words.size())
       line_.refuse("{} words are too few. Give one for each column.", line_.words.size());
-    return std::string{line_.words[columns_[at]]};
+    return std::string{line_.words[*columns_[at]]};
   }
   [[nodiscard]] double number(std::size_t at, double least, double most) const {
     const std::optional<double> value = read_double(word(at));
     if (!value || !(*value >= least && *value <= most))
-      line_.refuse("{} is \"{}\" (no number from {} to {}). Check the curve.", kFamilyColumns[at],
+      line_.refuse("{} is \"{}\" (no number from {} to {}). Check the curve.", name_of_column(at),
                    word(at), least, most);
     return *value;
   }
-  [[nodiscard]] int count(std::size_t at, int least) const {
-    const double value = number(at, least, 1e9);
+  [[nodiscard]] int count(std::size_t at, int least, double most = 1e9) const {
+    const double value = number(at, least, most);
     if (value != std::floor(value))
-      line_.refuse("{} is \"{}\" (no whole number). Check the curve.", kFamilyColumns[at],
+      line_.refuse("{} is \"{}\" (no whole number). Check the curve.", name_of_column(at),
                    word(at));
     return static_cast<int>(value);
+  }
+  /// Of kMoreColumns.
+  [[nodiscard]] int count_or_default(std::size_t more, int least, double most) const {
+    const std::size_t at = kFamilyColumns.size() + more;
+    return says(at) ? count(at, least, most) : kMoreColumns[more].second;
+  }
+  [[nodiscard]] double number_or_default(std::size_t more, double least, double most) const {
+    const std::size_t at = kFamilyColumns.size() + more;
+    return says(at) ? number(at, least, most) : kMoreColumns[more].second;
   }
   template <ListedEnum Value>
   [[nodiscard]] Value choice(std::size_t at) const {
     const std::optional<Value> value = from_string<Value>(word(at));
     if (!value)
-      line_.refuse("{} is \"{}\" (of {}). Check the curve.", kFamilyColumns[at], word(at),
+      line_.refuse("{} is \"{}\" (of {}). Check the curve.", name_of_column(at), word(at),
                    fmt::join(every_name<Value>(), ", "));
     return *value;
   }
@@ -72,19 +92,30 @@ public:
             .serve = choice<Serve>(3),
             .staleness = count(4, 0),
             .local_steps = count(5, 1),
-            .wan_bytes = number(6, 0, 1e18),
+            .wan_bytes = number(6, 0, kMostWanBytes),
+            .early_exchanges = count_or_default(3, 0, 1e9),
+            .early_wan_bytes = number_or_default(4, 0, kMostWanBytes),
+            .fragments = count_or_default(0, 1, 1e9),
+            .overlap = count_or_default(1, 0, 1e9),
+            .has_host_tasks = count_or_default(2, 0, 1) == 1,
             .curves = {},
             .between = {}};
   }
 
 private:
+  static constexpr double kMostWanBytes = 1e18;
+
+  [[nodiscard]] bool says(std::size_t at) const { return columns_[at] && !word(at).empty(); }
+
   const scenario::CsvLine& line_;
   const FamilyColumns& columns_;
 };
 
 bool exchange_equally(const FamilyMember& one, const FamilyMember& other) {
   return one.exchange == other.exchange && one.serve == other.serve &&
-         one.staleness == other.staleness && one.local_steps == other.local_steps;
+         one.staleness == other.staleness && one.local_steps == other.local_steps &&
+         one.fragments == other.fragments && one.overlap == other.overlap &&
+         one.early_exchanges == other.early_exchanges && one.has_host_tasks == other.has_host_tasks;
 }
 
 void add_line(std::vector<FamilyMember>& members, const scenario::CsvLine& line,
@@ -100,8 +131,9 @@ void add_line(std::vector<FamilyMember>& members, const scenario::CsvLine& line,
   auto curve = std::ranges::find(member->curves, seed, &FamilyCurve::seed);
   if (curve == member->curves.end()) {
     curve = member->curves.insert(member->curves.end(), FamilyCurve{seed, {}});
-    member->wan_bytes +=
-        (said.wan_bytes - member->wan_bytes) / static_cast<double>(member->curves.size());
+    const auto runs = static_cast<double>(member->curves.size());
+    for (auto bytes : {&FamilyMember::wan_bytes, &FamilyMember::early_wan_bytes})
+      (*member).*bytes += (said.*bytes - (*member).*bytes) / runs;
   }
   const int updates = read.count(7, 0);
   if (!curve->points.empty() && updates <= curve->points.back().first)
@@ -181,7 +213,10 @@ UpdatesToLoss updates_to(const FamilyMember& member, double loss, std::optional<
 }
 
 double FamilyForecast::seconds_of(double updates_made, int local_steps) const {
-  return updates_made / local_steps * std::chrono::duration<double>(period).count();
+  using Seconds = std::chrono::duration<double>;
+  const double exchanges = updates_made / local_steps;
+  return exchanges * Seconds(period).count() +
+         std::min<double>(exchanges, early_exchanges) * Seconds(early_period - period).count();
 }
 
 std::optional<std::size_t> pick(const std::vector<FamilyMember>& members,
@@ -200,7 +235,7 @@ std::optional<std::size_t> pick(const std::vector<FamilyMember>& members,
 }
 
 FamilyRegret regret_of(const std::vector<FamilyMember>& members,
-                       const std::vector<Duration>& periods, double loss) {
+                       const std::vector<FamilyForecast>& forecasts, double loss) {
   std::set<int> seeds;
   for (const FamilyMember& member : members)
     for (const FamilyCurve& curve : member.curves) seeds.insert(curve.seed);
@@ -211,7 +246,8 @@ FamilyRegret regret_of(const std::vector<FamilyMember>& members,
     std::vector<FamilyForecast> others;
     std::vector<double> times;  // on the seed itself
     for (std::size_t i = 0; i < members.size(); ++i) {
-      others.push_back({updates_to(members[i], loss, seed), periods[i]});
+      others.push_back(forecasts[i]);
+      others.back().updates = updates_to(members[i], loss, seed);
       double time = kNever;
       for (const FamilyCurve& curve : members[i].curves)
         if (curve.seed == seed)
@@ -227,7 +263,7 @@ FamilyRegret regret_of(const std::vector<FamilyMember>& members,
     else
       sum += times[*chosen] / best - 1;
   }
-  if (regret.seeds > regret.missed) regret.mean = sum / (regret.seeds - regret.missed);
+  if (regret.seeds > 0 && regret.missed == 0) regret.mean = sum / regret.seeds;
   return regret;
 }
 

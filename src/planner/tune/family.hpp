@@ -28,15 +28,21 @@ struct FamilyMember {
   int staleness = 0;
   int local_steps = 1;   ///< updates of an exchange
   double wan_bytes = 0;  ///< of an exchange, between datacenters, all ways together: mean of runs
+  /// Where its first exchanges send more: how many of them, and as `wan_bytes`, in their mean.
+  int early_exchanges = 0;
+  double early_wan_bytes = 0;
+  int fragments = 1, overlap = 0;  ///< plan::PartExchanges
+  bool has_host_tasks = true;      ///< those of [train.costs]
   std::vector<FamilyCurve> curves;
   /// Its neighbours, where no one ran it: planner/tune/family_between.hpp. Without curves then.
   std::shared_ptr<const FamilyBetween> between{};
 };
 
 /// Reads a table with the columns method, seed, exchange, serve, staleness, local_steps, wan_bytes,
-/// updates, validation (in any order, others left aside). Throws Error with file:line where a value
-/// is none or out of range, where two lines of a method differ in how it exchanges, and where
-/// updates do not ascend.
+/// updates, validation (in any order, others left aside), and where it has them fragments (or 1),
+/// overlap (0), host_tasks (0, or 1), early_exchanges and early_wan_bytes (0). Throws Error with
+/// file:line where a value is none or out of range, where two lines of a method differ in how it
+/// exchanges, and where updates do not ascend.
 [[nodiscard]] std::vector<FamilyMember> read_family(std::string_view csv,
                                                     const std::string& source);
 
@@ -56,6 +62,8 @@ struct UpdatesToLoss {
 struct FamilyForecast {
   UpdatesToLoss updates;
   Duration period{};  ///< of an exchange
+  int early_exchanges = 0;
+  Duration early_period{};  ///< of one of these
 
   /// Times of so many updates.
   [[nodiscard]] double seconds_of(double updates_made, int local_steps) const;
@@ -66,13 +74,14 @@ struct FamilyForecast {
                                               const std::vector<FamilyForecast>& forecasts);
 
 /// How much longer the pick of the other seeds takes on a seed than what is best there, in the mean
-/// over seeds: 0 is never. None where there is one seed, or where a pick does not reach the loss
-/// that another member does.
+/// over seeds: 0 is never. `forecasts`: their periods count. None where there is one seed, or where
+/// a pick does not reach the loss that another member does: who knows how much longer it would have
+/// taken?
 struct FamilyRegret {
-  int seeds = 0, missed = 0;   ///< missed: the pick does not get there
-  std::optional<double> mean;  ///< of the seeds that it reaches
+  int seeds = 0, missed = 0;  ///< missed: the pick does not get there
+  std::optional<double> mean;
 };
 [[nodiscard]] FamilyRegret regret_of(const std::vector<FamilyMember>& members,
-                                     const std::vector<Duration>& periods, double loss);
+                                     const std::vector<FamilyForecast>& forecasts, double loss);
 
 }  // namespace longhaul::planner

@@ -14,8 +14,9 @@ struct FamilyBetween {
 };
 
 /// Members between measured ones that differ in one number of their name alone ("diloco:10" and
-/// "diloco:20", "topk:keep=0.01" and "topk:keep=0.1") and exchange equally: of each two neighbours
-/// up to three, whole where both are. Local steps are what a name's number says, or the same.
+/// "diloco:20", "topk:keep=1%" and "topk:keep=10%") and exchange equally: of each two neighbours up
+/// to three, of counts whole, of blocks powers of two; none where the number chooses among kinds
+/// ("bits"). Local steps are what a name's number says, or the same.
 /// Composed: bytes of an exchange follow the knob; their updates are no less than the least of
 /// either neighbour and no more than the most.
 [[nodiscard]] std::vector<FamilyMember> members_between(const std::vector<FamilyMember>& members);

@@ -12,7 +12,8 @@
 namespace longhaul::planner {
 namespace {
 
-constexpr double kLargestBatch = 1e5;  // tune tries every batch up to the largest
+constexpr double kLargestBatch = 1e5;   // tune tries every batch up to the largest
+constexpr double kLongestProbe = 1e15;  // ns
 constexpr std::size_t kFewestProbes = 3, kMostProbes = 1000;
 constexpr std::array kProbeColumns{"model", "batch", "compression_rate", "g"};
 using ProbeColumns = std::array<std::size_t, kProbeColumns.size()>;
@@ -29,6 +30,13 @@ ProbeColumns columns_of(const scenario::CsvLine& head) {
     columns[i] = static_cast<std::size_t>(found - head.words.begin());
   }
   return columns;
+}
+
+/// When it is said how long each took.
+std::optional<std::size_t> took_column_of(const scenario::CsvLine& head) {
+  const auto found = std::ranges::find(head.words, std::string_view{"took_ns"});
+  if (found == head.words.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - head.words.begin());
 }
 
 std::string_view word_at(const scenario::CsvLine& line, std::size_t column) {
@@ -60,9 +68,12 @@ bool is_same_model(std::string_view one, std::string_view other) {
 ProbeTable read_probes(std::string_view csv, const std::string& source) {
   ProbeTable table;
   std::optional<ProbeColumns> columns;
+  std::optional<std::size_t> took;
   scenario::each_csv_line(csv, source, [&](const scenario::CsvLine& line) {
     if (!columns) {
       columns = columns_of(line);
+      took = took_column_of(line);
+      if (took) table.took = Duration::zero();
       return;
     }
     const std::string_view model = word_at(line, (*columns)[0]);
@@ -72,6 +83,8 @@ ProbeTable read_probes(std::string_view csv, const std::string& source) {
     table.probes.push_back({number_at(line, (*columns)[1], 1e-3, kLargestBatch, "batch"),
                             number_at(line, (*columns)[2], 0, 1, "compression_rate"),
                             number_at(line, (*columns)[3], -1e6, 1e6, "g")});
+    if (took)
+      *table.took += Duration{std::llround(number_at(line, *took, 0, kLongestProbe, "took_ns"))};
     if (table.probes.size() > kMostProbes)
       line.refuse("more than {} probes. Leave some out.", kMostProbes);
   });

@@ -2,11 +2,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/random.hpp"
+#include "base/units.hpp"
 
 namespace longhaul::planner {
 
@@ -22,11 +24,12 @@ struct Probe {
 struct ProbeTable {
   std::string model;  ///< as written
   std::vector<Probe> probes;
+  std::optional<Duration> took{};  ///< to run them all; nullopt: the table does not say
 };
 
-/// Reads a table with the columns model, version, batch, compression_rate, g, in any order, others
-/// left aside. Throws Error with file:line where a number is none or out of range, where models
-/// differ, and where there are fewer than 3 or more than 1000 probes.
+/// Reads a table with the columns model, version, batch, compression_rate, g, and perhaps took_ns,
+/// in any order, others left aside. Throws Error with file:line where a number is none or out of
+/// range, where models differ, and where there are fewer than 3 or more than 1000 probes.
 [[nodiscard]] ProbeTable read_probes(std::string_view csv, const std::string& source);
 
 /// "ViT_B_16" and "vit-b-16" are one.

@@ -50,13 +50,12 @@ public:
   }
   void step(int /*iteration*/, std::span<float> weights) override {
     if (!outer_) {
-      outer_.emplace(compress::OuterSettings{.rate = settings_.outer_rate,
-                                             .momentum = settings_.momentum,
-                                             .local_steps = settings_.local_steps},
-                     weights);
+      outer_.emplace(
+          compress::OuterSettings{.rate = settings_.outer_rate, .momentum = settings_.momentum},
+          weights);
       if (!loaded_momenta_.empty()) outer_->set_momenta(std::move(loaded_momenta_));
     }
-    outer_->merge(0, mean_, weights);
+    outer_->merge(mean_, weights);
   }
   void finish() override {}
   /// The anchor is the weights.

@@ -63,8 +63,18 @@ engine::Payload SetDataPlane::tensor_to_send(OpId send) {
         std::make_shared<std::vector<std::byte>>(activations_->sent(send, std::move(numbers)));
     tensor = {*coded, coded};
   }
-  sent_.between_stages += static_cast<std::int64_t>(tensor.bytes.size());
+  const auto size = static_cast<std::int64_t>(tensor.bytes.size());
+  count_tensor(send, next_iteration(send), size);
+  if (plan_.crosses_datacenters(send)) sent_.wan_encoded_bytes += size;  // it has no envelope
   return tensor;
+}
+
+void SetDataPlane::count_tensor(OpId send, int iteration, std::int64_t carried) {
+  sent_.between_stages += carried;
+  if (!plan_.crosses_datacenters(send)) return;
+  sent_.wan_between_stages += carried;
+  sent_.wan_payload_bytes += carried;
+  sent_.wan_nominal_bytes += sizes_.size(send, iteration).count();
 }
 
 engine::Payload SetDataPlane::room_for_tensor(OpId recv) {
@@ -102,11 +112,15 @@ void SetDataPlane::count_planned(Rank self, int first, int past, Bytes most) {
   const OpRange ops = ops_of_rank(plan_, self);
   for (std::uint32_t i = 0; i < ops.count; ++i) {
     const OpId send{ops.first + i};
-    if (plan_.op(send).kind != OpKind::send || work_.part_ops().message_of(send) == nullptr)
-      continue;
+    if (plan_.op(send).kind != OpKind::send) continue;
+    const bool is_set = work_.part_ops().message_of(send) != nullptr;
     for (int iteration = first; iteration < past; ++iteration) {
       const Bytes nominal = sizes_.size(send, iteration);
       const std::int64_t carried = std::min(nominal, most).count();
+      if (!is_set) {
+        count_tensor(send, iteration, carried);
+        continue;
+      }
       ++sent_.messages;
       sent_.payload_bytes += carried;
       if (!plan_.crosses_datacenters(send)) continue;

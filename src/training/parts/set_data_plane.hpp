@@ -47,16 +47,18 @@ public:
   [[nodiscard]] comm::Exchange exchange(OpId collective) override;
   [[nodiscard]] bool exchanged(OpId collective) override;
 
-  /// Of sets, by this rank; `between_stages`: of the tensors of pipelines.
+  /// By this rank: of sets, and of the tensors of pipelines.
   struct Sent {
-    std::int64_t messages = 0, payload_bytes = 0;  ///< as the transport carries them
+    std::int64_t messages = 0, payload_bytes = 0;  ///< of sets, as the transport carries them
     std::int64_t encoded_bytes = 0;                ///< of these, sets; the rest is envelopes
+    std::int64_t between_stages = 0;               ///< of tensors
+    /// Of both, between datacenters; `wan_between_stages`: of these, of tensors.
     std::int64_t wan_payload_bytes = 0, wan_encoded_bytes = 0, wan_nominal_bytes = 0;
-    std::int64_t between_stages = 0;
+    std::int64_t wan_between_stages = 0;
   };
   /// Where the engine carries payloads of its own, `most` bytes of each at most, in the place of
-  /// sets: counts those that rank `self` sent in iterations `first` to `past` - 1, as the plan has
-  /// them. Nothing of them is encoded.
+  /// sets and tensors: counts those that rank `self` sent in iterations `first` to `past` - 1, as
+  /// the plan has them. Nothing of them is encoded.
   void count_planned(Rank self, int first, int past, Bytes most);
   /// Since the last call.
   [[nodiscard]] Sent take_sent() { return std::exchange(sent_, {}); }
@@ -75,6 +77,7 @@ private:
 
   [[nodiscard]] int next_iteration(OpId op);
   [[nodiscard]] engine::Payload tensor_to_send(OpId send);
+  void count_tensor(OpId send, int iteration, std::int64_t carried);
   [[nodiscard]] engine::Payload room_for_tensor(OpId recv);
 
   const Plan& plan_;

@@ -336,6 +336,21 @@ TEST_F(AdviseCommand, AllowsMethodsThatChangeTheResult) {
   EXPECT_THAT(text.out, HasSubstr("diloco:20"));
 }
 
+/// DiLoCo compresses nothing on the host, and `simulate` agrees.
+TEST_F(AdviseCommand, ChargesNoTimesOfTheHostToMethodsWithoutThem) {
+  const auto best_with = [](const std::string& set) {
+    const Outcome run = longhaul_run({"advise", kTrained, "--search-moves", "50", "--allow",
+                                      "lossy", "--curves", kCurves, "--set", set, "--json"});
+    EXPECT_EQ(run.code, 0) << run.err;
+    return run.json()["plans"][0];
+  };
+  const auto without = best_with("run.seed=1"), with = best_with("train.costs.compress=100ms");
+  EXPECT_EQ(with["loss"]["method"], "diloco:20");
+  EXPECT_EQ(with["iteration_ns"], without["iteration_ns"]);
+  EXPECT_THAT(with["set"].get<std::vector<std::string>>(),
+              ::testing::Contains("train.costs.compress=0ms"));
+}
+
 TEST_F(AdviseCommand, RefusesMethodsOfWhichNothingIsKnown) {
   const auto error_of = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"advise", kTrained});

@@ -1,3 +1,5 @@
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,6 +74,70 @@ TEST_F(TuneCommand, TakesTheMethodThatReachesALossSoonest) {
   EXPECT_EQ(ask({"--target", "loss=1"}).json()["settings"][0]["pick"], nullptr);
   EXPECT_THAT(ask({"--probes", table}).err, HasSubstr("--family chooses no batches"));
   EXPECT_THAT(ask({"--set", "train.gather=node"}).err, HasSubstr("train.gather = \"node\""));
+}
+
+/// What methods of train-2dc exchange, as bench_train plays it.
+class TuneFamily : public TuneCommand {
+protected:
+  /// Periods in seconds of an exchange, by method. `lines`: from `exchange` to `wan_bytes`.
+  [[nodiscard]] std::map<std::string, double> periods(
+      const std::vector<std::pair<std::string, std::string>>& lines,
+      const std::vector<std::string>& more = {}) {
+    std::string table =
+        "method,seed,exchange,serve,staleness,local_steps,fragments,overlap,host_tasks,wan_bytes,"
+        "updates,validation\n";
+    for (const auto& [method, how] : lines) table += method + ",1," + how + ",80,2.2\n";
+    std::vector<std::string> words{
+        "tune",     testing::in_checkout("benchmarks/scenarios/train-2dc.toml"),
+        "--family", "all",
+        "--curves", dir_.write("curves.csv", table),
+        "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome run = longhaul_run(words);
+    EXPECT_EQ(run.code, 0) << run.err;
+    std::map<std::string, double> found;
+    const nlohmann::json methods = run.json()["settings"][0]["methods"];
+    for (const nlohmann::json& each : methods)
+      found[each["method"]] = each["period_ns"].get<double>() * 1e-9;
+    return found;
+  }
+};
+
+/// Half of 1,052,672 bytes goes each way, at 0.576 Mbps: 7.31 s; as of 88 M numbers in the place of
+/// 131,584 it is so much more.
+TEST_F(TuneFamily, SendsTheBytesOfTheModelThatItsOwnStandsFor) {
+  const std::pair<std::string, std::string> dense{"none", "sites,arrival,0,1,1,0,0,1052672"};
+  const double transfer = 526'336 * 8 / 0.576e6;
+  const double own = periods({dense})["none"];
+  const double nominal = periods({dense}, {"--set", "train.stands_for=vit-b-16"})["none"];
+  EXPECT_NEAR((nominal - own) / transfer, 88e6 / 131'584 - 1, 0.01 * 88e6 / 131'584);
+}
+
+/// East is half as fast: of 32 samples west takes 11 for each replica, east 5.
+TEST_F(TuneFamily, DividesBatchesWhereAMethodDoes) {
+  auto found = periods(
+      {{"none", "sites,arrival,0,1,1,0,0,1000"}, {"none+hetero", "sites,arrival,0,1,1,0,0,1000"}},
+      {"--set", "datacenter.east.speed=0.5", "--bandwidth", "10Gbps"});
+  EXPECT_NEAR(found["none"] - found["none+hetero"], 0.1096 * (2 - 11.0 / 8), 0.003);
+}
+
+/// Only those that compress on the host take its times.
+TEST_F(TuneFamily, ChargesTimesOfTheHostToWhatHasThem) {
+  const std::vector<std::pair<std::string, std::string>> lines{
+      {"none", "sites,arrival,0,1,1,0,0,1000"}, {"block", "ring,deadline,0,1,1,0,1,1000"}};
+  auto without = periods(lines);
+  auto with = periods(lines, {"--set", "train.costs.compress=100ms"});
+  EXPECT_EQ(with["none"], without["none"]);
+  EXPECT_GT(with["block"], without["block"] + 0.1);
+}
+
+/// 2,000 bytes each way take 27.8 ms, and 10 ms of latency: after all steps, or, a quarter after
+/// each second one, beside the step that follows.
+TEST_F(TuneFamily, ExchangesFragmentsBesideTheSteps) {
+  auto found = periods({{"diloco:8", "direct,deadline,0,8,1,0,0,4000"},
+                        {"streaming-diloco:8 4 1", "direct,deadline,0,8,4,1,0,4000"}});
+  EXPECT_NEAR(found["streaming-diloco:8 4 1"], 8 * 0.1096, 0.001);
+  EXPECT_GT(found["diloco:8"], found["streaming-diloco:8 4 1"] + 0.012);
 }
 
 }  // namespace

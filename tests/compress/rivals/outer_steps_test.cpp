@@ -14,13 +14,15 @@ namespace {
 constexpr std::size_t kNumbers = 24;
 constexpr float kRate = 0.1F;
 
-/// Replicas that fall towards a point of their own each, with SGD inside.
+/// Replicas that fall towards a point of their own each, with SGD inside, and meet after so many
+/// steps.
 class Replicas {
 public:
-  Replicas(std::size_t count, const OuterSettings& settings) {
+  Replicas(std::size_t count, std::int64_t local_steps, const OuterSettings& settings)
+      : local_steps_{local_steps}, anchor_(kNumbers, 1) {
     for (std::size_t r = 0; r < count; ++r) {
-      weights_.push_back(std::vector<float>(kNumbers, 1));
-      outer_.emplace_back(settings, weights_[r]);
+      weights_.push_back(anchor_);
+      outer_.emplace_back(settings, anchor_);
     }
   }
 
@@ -35,17 +37,13 @@ public:
       const std::vector<float> own = gradient(r, weights_[r]);
       for (std::size_t i = 0; i < kNumbers; ++i) weights_[r][i] -= kRate * own[i];
     }
-    if (const auto fragment = outer_[0].due(iteration)) {
-      mean_.assign(outer_[0].range_of(*fragment).size, 0);
-      for (std::size_t r = 0; r < weights_.size(); ++r) {
-        const std::vector<float> sent = outer_[r].outer_gradient(*fragment, weights_[r]);
-        for (std::size_t i = 0; i < sent.size(); ++i)
-          mean_[i] += sent[i] / static_cast<float>(weights_.size());
-      }
-    }
-    if (const auto fragment = outer_[0].arriving(iteration))
-      for (std::size_t r = 0; r < weights_.size(); ++r)
-        outer_[r].merge(*fragment, mean_, weights_[r]);
+    if (iteration % local_steps_ != 0) return;
+    std::vector<float> mean(kNumbers);
+    for (const std::vector<float>& weights : weights_)
+      for (std::size_t i = 0; i < kNumbers; ++i)
+        mean[i] += (anchor_[i] - weights[i]) / static_cast<float>(weights_.size());
+    for (std::size_t r = 0; r < weights_.size(); ++r) outer_[r].merge(mean, weights_[r]);
+    anchor_ = weights_[0];
   }
 
   [[nodiscard]] const std::vector<float>& weights(std::size_t replica) const {
@@ -53,13 +51,14 @@ public:
   }
 
 private:
+  std::int64_t local_steps_;
+  std::vector<float> anchor_;
   std::vector<std::vector<float>> weights_;
   std::vector<OuterSteps> outer_;
-  std::vector<float> mean_;
 };
 
 TEST(OuterSteps, OfOneLocalStepAreDenseSgd) {
-  Replicas replicas{3, {.rate = 1, .momentum = 0, .local_steps = 1}};
+  Replicas replicas{3, 1, {.rate = 1, .momentum = 0}};
   std::vector<float> dense(kNumbers, 1);
   for (std::int64_t iteration = 1; iteration <= 20; ++iteration) {
     replicas.step(iteration);
@@ -76,18 +75,13 @@ TEST(OuterSteps, OfOneLocalStepAreDenseSgd) {
   }
 }
 
-TEST(OuterSteps, WithOneFragmentAreDiLoCo) {
-  const OuterSettings diloco{.rate = 0.7F, .momentum = 0.9F, .local_steps = 4};
-  OuterSettings streaming = diloco;
-  streaming.fragments = 1;
-  streaming.overlap = 0;
-  Replicas one{2, diloco}, other{2, streaming};
-  // DiLoCo by hand: the mean of the weights, and Nesterov outside.
+/// By hand: the mean of the weights, and Nesterov outside.
+TEST(OuterSteps, AreDiLoCo) {
+  Replicas replicas{2, 4, {.rate = 0.7F, .momentum = 0.9F}};
   std::vector<std::vector<float>> weights(2, std::vector<float>(kNumbers, 1));
   std::vector<float> anchor(kNumbers, 1), momentum(kNumbers);
   for (std::int64_t iteration = 1; iteration <= 12; ++iteration) {
-    one.step(iteration);
-    other.step(iteration);
+    replicas.step(iteration);
     for (std::size_t r = 0; r < 2; ++r) {
       const std::vector<float> own = Replicas::gradient(r, weights[r]);
       for (std::size_t i = 0; i < kNumbers; ++i) weights[r][i] -= kRate * own[i];
@@ -100,29 +94,24 @@ TEST(OuterSteps, WithOneFragmentAreDiLoCo) {
       weights[0][i] = weights[1][i] = anchor[i];
     }
   }
-  EXPECT_EQ(one.weights(0), other.weights(0));
-  for (std::size_t i = 0; i < kNumbers; ++i) EXPECT_NEAR(one.weights(1)[i], weights[1][i], 1e-4);
+  EXPECT_EQ(replicas.weights(0), replicas.weights(1));
+  for (std::size_t i = 0; i < kNumbers; ++i)
+    EXPECT_NEAR(replicas.weights(1)[i], weights[1][i], 1e-4);
 }
 
-TEST(OuterSteps, SendFragmentsInTurn) {
-  const std::vector<float> weights(10);
-  const OuterSteps outer{{.local_steps = 6, .fragments = 3, .overlap = 1}, weights};
-  std::vector<int> due, arriving;
-  for (std::int64_t iteration = 1; iteration <= 8; ++iteration) {
-    due.push_back(outer.due(iteration).value_or(-1));
-    arriving.push_back(outer.arriving(iteration).value_or(-1));
-  }
-  EXPECT_THAT(due, ::testing::ElementsAre(-1, 0, -1, 1, -1, 2, -1, 0));
-  EXPECT_THAT(arriving, ::testing::ElementsAre(-1, -1, 0, -1, 1, -1, 2, -1));
-  EXPECT_EQ(outer.range_of(0).size + outer.range_of(1).size + outer.range_of(2).size, 10U);
-  EXPECT_EQ(outer.range_of(2).begin + outer.range_of(2).size, 10U);
-}
-
-TEST(OuterSteps, RefuseWhatCannotBe) {
-  const std::vector<float> weights(10);
-  EXPECT_THROW((OuterSteps{{.local_steps = 5, .fragments = 2}, weights}), Error);
-  EXPECT_THROW((OuterSteps{{.local_steps = 4, .overlap = 4}, weights}), Error);
-  EXPECT_THROW((OuterSteps{{.local_steps = 0}, weights}), Error);
+TEST(OuterSteps, KeepTheirMomentum) {
+  OuterSteps outer{{.momentum = 0.5F}, std::vector<float>{0}};
+  std::vector<float> weights(1);
+  outer.merge(std::vector<float>{-1}, weights);
+  EXPECT_EQ(weights[0], 1.5F);
+  EXPECT_THAT(outer.momenta(), ::testing::ElementsAre(-1));
+  OuterSteps again{{.momentum = 0.5F}, weights};
+  again.set_momenta(outer.momenta());
+  outer.merge(std::vector<float>{0}, weights);
+  const std::vector<float> gone_on = weights;
+  again.merge(std::vector<float>{0}, weights);
+  EXPECT_EQ(weights, gone_on);
+  EXPECT_THROW(again.set_momenta(std::vector<float>(2)), Error);
 }
 
 TEST(SparseOuterGradient, SendsTwoBitsANumberAndForgetsSlowly) {

@@ -202,5 +202,38 @@ TEST(TrainMethods, RefuseWhatARivalDoesNotHave) {
   EXPECT_THROW((void)train_method("diloco:2", pipeline, {}), Error);
 }
 
+/// Theirs compress on the device: times of the host would make them slower than they are.
+TEST(TrainMethods, OfOtherAuthorsHaveNoTimesOfTheHost) {
+  Scenario scenario = scenario_with(SetExchange::ring);
+  scenario.train.costs.compress = scenario.train.costs.copy_out = {100ms};
+  for (const char* name :
+       {"none", "byteps", "fp16", "int8", "bytepscompress", "espresso", "dgc", "demo", "onebit",
+        "powersgd:2", "localsgd:2", "diloco:2", "streaming-diloco:2", "sparseloco:2"}) {
+    const TrainMethod method = train_method(name, scenario, {});
+    EXPECT_EQ(method.scenario.train.costs, PartCosts{}) << name;
+    EXPECT_FALSE(method.has_host_tasks) << name;
+  }
+  for (const char* name : {"block", "threshold", "topk", "randomk", "stella"}) {
+    const TrainMethod method = train_method(name, scenario, {});
+    EXPECT_EQ(method.scenario.train.costs, scenario.train.costs) << name;
+    EXPECT_TRUE(method.has_host_tasks) << name;
+  }
+}
+
+/// Single numbers of each replica, whatever StellaTrain's exchange is in the scenario.
+TEST(TrainMethods, OfBytePsCompressAreItsAuthors) {
+  const TrainMethod method = method_of("bytepscompress:keep=10%");
+  const GradientCompression& compress = method.scenario.train.compress;
+  EXPECT_EQ(compress.method, CompressMethod::topk);
+  EXPECT_EQ(compress.share, KeptShare::each);
+  EXPECT_EQ(compress.exchange, SetExchange::sites);
+  EXPECT_DOUBLE_EQ(compress.keep, 0.1);
+  EXPECT_EQ(method.scenario.train.serve, Serve::deadline);
+  EXPECT_EQ(method.scenario.train.staleness, 0);
+  const TrainMethod other = method_of("bytepscompress:share=split:exchange=ring");
+  EXPECT_EQ(other.scenario.train.compress.share, KeptShare::split);
+  EXPECT_EQ(other.scenario.train.compress.exchange, SetExchange::ring);
+}
+
 }  // namespace
 }  // namespace longhaul::harness

@@ -1,5 +1,6 @@
 // Runs of bench_train whose batches and rate a controller adapts, and probe runs.
 #include "integration/runs/train_runs_fixture.hpp"
+#include "planner/tune/surrogate.hpp"
 
 namespace longhaul::testing {
 namespace {
@@ -118,14 +119,19 @@ TEST_F(AdaptingRuns, ProbeBatchesAndRates) {
     table.assign(std::istreambuf_iterator<char>{file}, {});
     const nlohmann::json record = nlohmann::json::parse(std::ifstream{out() + "/record.json"});
     EXPECT_EQ(record["probes"]["tested"].size(), 4U);
-    EXPECT_EQ(record["probes"]["base"]["batch"], 14) << "half way";
+    const nlohmann::json& base = record["probes"]["base"];
+    EXPECT_EQ(base["batch"], 14) << "half way";
+    std::int64_t took = base["took_ns"].get<std::int64_t>();
+    for (const nlohmann::json& tested : record["probes"]["tested"])
+      took += tested["took_ns"].get<std::int64_t>();
+    EXPECT_EQ(planner::read_probes(table, "probes.csv").took, Duration{took});
     std::filesystem::remove_all(out());
   }
-  const auto numbers = [](const std::string& table) {  // without the command line
+  const auto numbers = [](const std::string& table) {  // without took_ns
     std::vector<std::string> lines;
     std::istringstream text{table};
     for (std::string line; std::getline(text, line);)
-      lines.push_back(line.substr(0, line.find(",build")));
+      lines.push_back(line.substr(0, line.rfind(',')));
     return lines;
   };
   EXPECT_THAT(tables[0], HasSubstr("model,version,batch,compression_rate,g"));

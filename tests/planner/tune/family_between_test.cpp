@@ -52,12 +52,36 @@ TEST(FamilyBetween, KeepsWhatStandsAroundTheKnob) {
   EXPECT_NEAR(found[1].wan_bytes, 400, 1e-9) << "as many bytes as are kept";
 }
 
+// Blocks of 6 or 11 are none, nor are 8 or 16 bits, and a percent sign is no word.
+TEST(FamilyBetween, ComposesMethodsAlone) {
+  EXPECT_THAT(names_of(members_between({member_of("block:block=4", 300, {100}),
+                                        member_of("block:block=16", 100, {200})})),
+              ElementsAre("block:block=8"));
+  EXPECT_THAT(names_of(members_between({member_of("block:block=1", 300, {100}),
+                                        member_of("block:block=16", 100, {200})})),
+              ElementsAre("block:block=2", "block:block=4", "block:block=8"));
+  EXPECT_TRUE(members_between({member_of("streaming-diloco:8,2,1:bits=4", 10, {9}),
+                               member_of("streaming-diloco:8,2,1:bits=32", 80, {9}),
+                               member_of("topk:feedback=1", 1, {9}),
+                               member_of("topk:seed=9", 1, {9}), member_of("topk:seed=1", 1, {9})})
+                  .empty());
+  const std::vector<FamilyMember> found =
+      members_between({member_of("topk:keep=1%:share=each", 100, {100}),
+                       member_of("topk:keep=16%:share=each", 1600, {50})});
+  ASSERT_THAT(names_of(found), ElementsAre("topk:keep=2%:share=each", "topk:keep=4%:share=each",
+                                           "topk:keep=8%:share=each"));
+  EXPECT_NEAR(found[1].wan_bytes, 400, 1e-9);
+}
+
 // Two knobs at once, other exchanges, numbers that follow each other, local steps that no name
 // says.
 TEST(FamilyBetween, ComposesNothingElse) {
   FamilyMember late = member_of("powersgd:16", 10, {10});
   late.staleness = 1;
-  EXPECT_TRUE(members_between({member_of("a:1:x=1", 1, {10}), member_of("a:8:x=8", 1, {10}),
+  FamilyMember in_fragments = member_of("localsgd:16", 10, {10});
+  in_fragments.fragments = 2;
+  EXPECT_TRUE(members_between({member_of("localsgd:2", 1, {10}), in_fragments,
+                               member_of("a:1:x=1", 1, {10}), member_of("a:8:x=8", 1, {10}),
                                member_of("powersgd:2", 1, {10}), late, member_of("int:4", 1, {10}),
                                member_of("int:5", 1, {10}), member_of("s:1", 1, {10}, 2),
                                member_of("s:9", 1, {10}, 8), member_of("none", 1, {10})})

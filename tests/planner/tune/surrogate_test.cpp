@@ -134,6 +134,15 @@ TEST(Probes, AreReadFromATable) {
   EXPECT_FALSE(is_same_model(table.model, "vit-b-32"));
 }
 
+TEST(Probes, SayHowLongTheyTookWhereTheTableDoes) {
+  const std::string head = "model,batch,took_ns,compression_rate,g\n";
+  EXPECT_EQ(read_probes(head + "a,1,700,0,0\na,2,200,0,0\na,3,1000,0.5,0\n", "p.csv").took,
+            Duration{1900});
+  EXPECT_EQ(
+      read_probes("model,batch,compression_rate,g\na,1,0,0\na,2,0,0\na,3,0,0\n", "p.csv").took,
+      std::nullopt);
+}
+
 std::string probe_refusal(const std::string& csv) {
   try {
     static_cast<void>(read_probes(csv, "p.csv"));
@@ -147,6 +156,8 @@ TEST(Probes, AreRefusedWithTheirLine) {
   const std::string head = "model,batch,compression_rate,g\n";
   EXPECT_THAT(probe_refusal("model,batch,g\n"),
               HasSubstr("p.csv:1: there is no column compression_rate"));
+  EXPECT_THAT(probe_refusal("model,batch,compression_rate,g,took_ns\na,1,0.5,0,-1\n"),
+              HasSubstr("p.csv:2: took_ns is \"-1\""));
   EXPECT_THAT(probe_refusal(head + "a,0,0.5,0\n"), HasSubstr("p.csv:2: batch is \"0\""));
   EXPECT_THAT(probe_refusal(head + "a,1,0.5,0\na,100001,0.5,0\n"),
               HasSubstr("p.csv:3: batch is \"100001\" (no number from 0.001 to 100000)"));

@@ -1,6 +1,8 @@
 #include "planner/tune/tune.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -71,6 +73,29 @@ TEST(Tune, TakesManyKindsOfGpus) {
     const Surrogate surrogate = surrogate_of(0.3, largest);
     const double best = tune_exhaustively(problem, surrogate, 100_Mbps).value().objective;
     EXPECT_LT(tune(problem, surrogate, 100_Mbps).objective, best * 1.005);
+  }
+}
+
+/// Batches that no time of an iteration leads to: any, and those around what was found.
+TEST(Tune, IsWithinHalfAPercentOfWhateverIsDrawn) {
+  const TuneProblem problem = problem_of({kRtx4090, kRtx4090, kRtx3090, kRtx3090, kRtx2080Ti});
+  const Surrogate surrogate = surrogate_of(0.3);
+  for (const Bandwidth bandwidth : {100_Mbps, 1_Gbps}) {
+    const TuneChoice found = tune(problem, surrogate, bandwidth);
+    Random random{7};
+    int drawn = 0;
+    while (drawn < 2000) {
+      std::vector<int> batch;
+      for (std::size_t i = 0; i < problem.gpus.size(); ++i)
+        batch.push_back(drawn % 2 == 0
+                            ? static_cast<int>(random.between(1, 400))
+                            : std::max(1, static_cast<int>(std::lround(
+                                              found.batch[i] * (0.8 + 0.45 * random.uniform())))));
+      const int samples = std::accumulate(batch.begin(), batch.end(), 0);
+      if (samples < 200 || samples > 1900) continue;  // beyond the probes
+      ++drawn;
+      EXPECT_LT(found.objective, 1.005 * tune_rate(problem, surrogate, batch, bandwidth).objective);
+    }
   }
 }
 

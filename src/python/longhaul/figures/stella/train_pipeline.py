@@ -13,7 +13,7 @@ FIGURE = Figure(
     shows="a pipeline over two sites with compressed messages between stages, over the bandwidth",
     repeat=Repeat("stella", seconds=30))
 RATES = (0.5, 1, 2, 5, 10, 20, 50, 100)  # Mbps
-SCHEDULES = ("1f1b", "zb-h1", "cross-ud")
+SCHEDULES = ("1f1b", "zb-h1", "cross-ud", "best")
 ITERATIONS = 24
 TICKS_MS = (100, 200, 500, 1000, 2000, 5000)
 MESSAGES = {"bf16": "bf16", "int8": "int8", "top 10%": "topk"}  # train.activations
