@@ -102,8 +102,7 @@ Advised advised_of_sites(const Options& options, planner::AdviceOptions how,
   if (goal == AdviceGoal::value) prompts = prompts_of(options, open);
   sites.goal = goal == AdviceGoal::value ? AdviceGoal::cost : goal;
   sites.dollars_per_gpu_hour = kAssumedGpuHour;
-  std::optional<planner::SearchOptions> by_worth;
-  if (prompts) by_worth = search_by_worth(how);
+  const auto by_worth = prompts ? std::optional{search_by_worth(how)} : std::nullopt;
   sites.searches = std::move(how);
   sites.searches.keeps_all = prompts.has_value();
   sites.searches.methods = methods_of(options, open);
