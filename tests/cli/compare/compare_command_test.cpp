@@ -10,7 +10,7 @@
 namespace longhaul::test {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -23,11 +23,11 @@ std::vector<double> sample(double center, std::size_t n, std::uint64_t seed) {
   return times;
 }
 
-json entry(const std::string& schedule, const std::vector<double>& times) {
+Json entry(const std::string& schedule, const std::vector<double>& times) {
   return {{"schedule", schedule}, {"samples_ns", times}, {"check", "ok"}};
 }
 
-json record(const std::vector<json>& schedules) {
+Json record(const std::vector<Json>& schedules) {
   return {{"numbers", "measured"}, {"comm", "decoupled"},
           {"emulate", "on"},       {"git_commit", "abc"},
           {"time_scale", 0.5},     {"scenario", "[scenario]\nname = \"two\"\n"},
@@ -36,11 +36,11 @@ json record(const std::vector<json>& schedules) {
 
 class Compare : public ::testing::Test {
 protected:
-  std::string write(const std::string& name, const json& content) {
+  std::string write(const std::string& name, const Json& content) {
     return dir_.write(name, content.dump());
   }
   /// JSON of comparing one schedule's samples.
-  json compared(const std::vector<double>& a, const std::vector<double>& b) {
+  Json compared(const std::vector<double>& a, const std::vector<double>& b) {
     const Outcome run = longhaul_run({"compare", write("a.json", record({entry("1f1b", a)})),
                                       write("b.json", record({entry("1f1b", b)})), "--json"});
     EXPECT_EQ(run.code, 0) << run.err;
@@ -61,7 +61,7 @@ TEST_F(Compare, TellsFasterFromSlower) {
 
 /// Four against four that do not overlap: the interval is the range of the 16 ratios.
 TEST_F(Compare, KnownValues) {
-  const json c = compared({100, 101, 102, 103}, {110, 111, 112, 113});
+  const Json c = compared({100, 101, 102, 103}, {110, 111, 112, 113});
   EXPECT_EQ(c["a"]["median_ns"], 101.5);
   EXPECT_TRUE(c["a"]["median_low_ns"].is_null());
   EXPECT_DOUBLE_EQ(c["ratio_low"], 110.0 / 103);
@@ -71,7 +71,7 @@ TEST_F(Compare, KnownValues) {
 }
 
 TEST_F(Compare, SaysWhereSamplesAreTooSmall) {
-  const json c = compared({1, 2, 3}, {11, 12, 13});
+  const Json c = compared({1, 2, 3}, {11, 12, 13});
   EXPECT_EQ(c["b_is"], "not distinguishable");
   EXPECT_TRUE(c["ratio_low"].is_null());
   EXPECT_THAT(c["reason"], HasSubstr("too few samples: 3 and 3"));
@@ -120,11 +120,11 @@ TEST_F(Compare, SeveralRunsASide) {
   };
   const std::string a = run_of("a1", 100) + "," + run_of("a2", 102);
   const std::string b = run_of("b1", 110) + "," + run_of("b2", 112);
-  const json found = longhaul_run({"compare", a + ":" + b, "--json"}).json();
+  const Json found = longhaul_run({"compare", a + ":" + b, "--json"}).json();
   EXPECT_EQ(found["holds_for"], "runs like these");
-  const json c = found["comparisons"][0];
+  const Json c = found["comparisons"][0];
   EXPECT_EQ(c["a"]["runs"], 2);
-  EXPECT_EQ(c["b"]["run_medians_ns"], (json{110.0, 112.0}));
+  EXPECT_EQ(c["b"]["run_medians_ns"], (Json{110.0, 112.0}));
   EXPECT_NEAR(c["ratio"].get<double>(), std::sqrt(110.0 * 112 / (100 * 102)), 1e-12);
   EXPECT_NEAR(c["ratio_low"].get<double>(), 1.0375, 1e-4);
   EXPECT_EQ(c["b_is"], "slower");
@@ -156,7 +156,7 @@ TEST_F(Compare, DifferencesBelowTheLeastDoNotCount) {
 }
 
 TEST_F(Compare, RunsOfASideAreHeldAgainstEachOther) {
-  json other = record({entry("1f1b", {1, 1, 1, 1})});
+  Json other = record({entry("1f1b", {1, 1, 1, 1})});
   const std::string a = write("a.json", other);
   other["git_commit"] = "def";
   const std::string b = write("b.json", other);
@@ -170,7 +170,7 @@ TEST_F(Compare, RunsOfASideAreHeldAgainstEachOther) {
 }
 
 TEST_F(Compare, DoubtsOfARunAreTold) {
-  json other = record({entry("1f1b", {1, 1, 1, 1})});
+  Json other = record({entry("1f1b", {1, 1, 1, 1})});
   other["schedules"][0]["doubts"] = {"load 9.0 on 2 cores"};
   const std::string a = write("a.json", other);
   EXPECT_THAT(longhaul_run({"compare", a, a}).out,
@@ -181,7 +181,7 @@ TEST_F(Compare, NeedsMediansToAgreeWithPairs) {
   // Most of B lies above most of A, but B's median lies below A's.
   const std::vector<double> a{1, 1, 1, 1, 1, 1, 1, 1, 1, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10};
   const std::vector<double> b{2, 2, 2, 2, 2, 2, 2, 2, 2, 9, 11, 11, 11, 11, 11, 11, 11, 11, 11};
-  const json c = compared(a, b);
+  const Json c = compared(a, b);
   EXPECT_EQ(c["b_is"], "not distinguishable");
 }
 
@@ -199,10 +199,10 @@ TEST_F(Compare, PairsSchedulesByNameOrAsAsked) {
       "a.json", record({entry("1f1b", sample(2e9, 9, 1)), entry("gpipe", sample(3e9, 9, 2))}));
   const std::string b =
       write("b.json", record({entry("1f1b", sample(2e9, 9, 3)), entry("zbv", sample(1e9, 9, 4))}));
-  const json both = longhaul_run({"compare", a, b, "--json"}).json();
+  const Json both = longhaul_run({"compare", a, b, "--json"}).json();
   EXPECT_EQ(both["comparisons"].size(), 1U);
-  EXPECT_EQ(both["only_in_a"], json{"gpipe"});
-  EXPECT_EQ(both["only_in_b"], json{"zbv"});
+  EXPECT_EQ(both["only_in_a"], Json{"gpipe"});
+  EXPECT_EQ(both["only_in_b"], Json{"zbv"});
   const Outcome asked = longhaul_run({"compare", a, b, "--schedule", "gpipe,zbv"});
   EXPECT_THAT(asked.out, HasSubstr("gpipe / zbv"));
   EXPECT_THAT(asked.out, HasSubstr("faster"));
@@ -214,7 +214,7 @@ TEST_F(Compare, PairsSchedulesByNameOrAsAsked) {
 }
 
 TEST_F(Compare, WarnsOfOtherConditions) {
-  json other = record({entry("1f1b", sample(1e9, 9, 1))});
+  Json other = record({entry("1f1b", sample(1e9, 9, 1))});
   other["environment"]["load_average"]["after"] = {4.0, 1.0, 1.0};
   const std::string a = write("a.json", other);
   other["comm"] = "grouped";
@@ -232,7 +232,7 @@ TEST_F(Compare, WarnsOfOtherConditions) {
 }
 
 TEST_F(Compare, RefusesTimesThatDoNotMeanTheSame) {
-  json other = record({entry("1f1b", sample(1e9, 9, 1))});
+  Json other = record({entry("1f1b", sample(1e9, 9, 1))});
   const std::string a = write("a.json", other);
   other["time_scale"] = 1.0;
   const Outcome scaled = longhaul_run({"compare", a, write("b.json", other)});
@@ -260,7 +260,7 @@ TEST_F(Compare, ExpectationsDecideTheExitCode) {
   const Outcome slip = longhaul_run({"compare", a, b, "--expect", "slowed"});
   EXPECT_EQ(slip.code, 2);
   EXPECT_THAT(slip.err, HasSubstr("Did you mean \"slower\"?"));
-  const json no = longhaul_run({"compare", a, b, "--expect", "faster", "--json"}).json();
+  const Json no = longhaul_run({"compare", a, b, "--expect", "faster", "--json"}).json();
   EXPECT_EQ(no["holds"], false);
 }
 
@@ -269,7 +269,7 @@ TEST_F(Compare, ReadsDirectoriesTracesAndSimulations) {
   const std::string trace = dir_.path("t.h5");
   ASSERT_EQ(longhaul_run({"simulate", scenario, "--schedule", "1f1b,zb-h1", "--out", trace}).code,
             0);
-  const json c = longhaul_run({"compare", trace, trace, "--schedule", "1f1b,zb-h1", "--json"})
+  const Json c = longhaul_run({"compare", trace, trace, "--schedule", "1f1b,zb-h1", "--json"})
                      .json()["comparisons"][0];
   EXPECT_EQ(c["b_is"], "faster");
   EXPECT_EQ(c["a"]["n"], 1);
