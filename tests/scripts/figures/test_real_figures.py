@@ -140,6 +140,18 @@ class RealFigures(unittest.TestCase):
                 '[[link]]\nrtt = "1s"\n')
         self.assertEqual(loss.without_places(text), "[model]\nlayers = 4\n[run]\nseed = 1\n")
 
+    def test_the_table_keeps_each_tenth_loss_and_the_farthest_difference_between(self):
+        apart = {3: 2e-7, 4: -5e-7, 23: 1e-9}
+        rows = [{"schedule": name, "iteration": i, "loss": 4 - 0.1 * i,
+                 "relative_difference": apart.get(i, 0.0) if name == "b" else 0.0}
+                for name in ("a", "b") for i in range(25)]
+        table = loss.thinned(pd.DataFrame(rows))
+        own = table[table["schedule"] == "b"]
+        self.assertEqual(list(own["iteration"]), [0, 10, 20, 24])
+        self.assertEqual(list(own["relative_difference"]), [0, -5e-7, 0, 1e-9])
+        self.assertEqual(list(own["loss"]), [4 - 0.1 * i for i in own["iteration"]])
+        self.assertEqual(len(table), 8)
+
     def test_nothing_to_draw(self):
         for name in ("loss", "profile-to-schedule"):
             code, said = self.figure(name)

@@ -72,7 +72,7 @@ def draw(options):
                       ignore_index=True)
     table = compared(table)
     tools.say(verdict(table))
-    return [Drawn(FIGURE.name, figure_of(table, directory), table)]
+    return [Drawn(FIGURE.name, figure_of(table, directory), thinned(table))]
 
 
 def commands(directory, options):
@@ -134,6 +134,15 @@ def compared(table):
     one = table[table["schedule"] == REFERENCE].set_index("iteration")["loss"]
     reference = table["iteration"].map(one)
     return table.assign(relative_difference=table["loss"] / reference - 1)
+
+
+def thinned(table, every=10):
+    """Its first row, each `every`-th and the last of a schedule, with the farthest
+    `relative_difference` since the row before."""
+    spans = (table["iteration"] + every - 1) // every
+    groups = table.groupby(["schedule", spans], sort=False)
+    farthest = groups["relative_difference"].transform(lambda span: span.loc[span.abs().idxmax()])
+    return table.assign(relative_difference=farthest)[groups.cumcount(ascending=False) == 0]
 
 
 def finals(table):
