@@ -111,7 +111,7 @@ std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                     const BacklogOptions& options) {
   for (const Request& request : file) (void)served_index(request, served);
   const ServedModel& model = served.front().model;
-  if (policy != PlacementPolicy::best_fit || served.size() > 1 || model.stages > 1)
+  if (!fills_by_length(policy, served.size(), model.stages))
     return in_strict_order(iteration, served, file, policy, options);
   if (model.chunk > 0 || model.batch > 1)
     return PassFiller{iteration, served.front(), file, options}.fill();

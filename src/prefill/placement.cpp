@@ -104,7 +104,7 @@ void Controller::take(const Asked& asked, const Choice& choice) {
   for (const PlacedPass& pass : choice.passes) take_pass(pass.start, pass.time);
 }
 
-/// All of an answer but keys and values; `choice` is what it takes.
+/// `choice` is what it takes, where it is placed.
 Decision Controller::answer(const Request& request, Duration network, std::optional<Choice>& choice,
                             Asked& asked) {
   const std::size_t index = served_index(request, served_);
@@ -137,9 +137,8 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   decision.lacks = lacking_memory(asked);
   if (decision.lacks > Bytes{}) return refuse(RefusalReason::memory);
   choice = choose_within_memory(asked, decision.lacks);
-  if (!choice)
-    return refuse(decision.lacks > Bytes{} ? RefusalReason::memory : RefusalReason::closed);
-  if (const auto no = after_stages(asked, *choice, decision)) return refuse(*no);
+  if (!choice) return refuse(decision.lacks > Bytes{} ? RefusalReason::memory : closed_to(asked));
+  if (const auto no = refuse_after_stages(asked, *choice, decision)) return refuse(*no);
   decision.compute = asked.whole;
   decision.hops = (served.model.stages - 1) * served.model.hop;
   decision.pipeline = served.serving.pipelines[choice->pipeline].number;
@@ -154,13 +153,24 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   return decision;
 }
 
-/// Of what comes after the last stage: a place at a decode rank, or why not.
-std::optional<RefusalReason> Controller::after_stages(const Asked& asked, const Choice& choice,
-                                                      Decision& decision) {
+/// Why a prompt has no bubble: `decode` is tried first, and without a start that is of the time at
+/// which it is here.
+RefusalReason Controller::closed_to(const Asked& asked) {
   const ServedModel& model = asked.served->model;
-  if (!model.decode && !model.slo_ttft) return std::nullopt;
-  const Duration token = keys_there(asked, choice) + first_token_of(model);
-  if (model.decode) {
+  const bool has_slot = !sends_keys(model) ||
+                        free_decode_rank(model, asked.from, {asked.from, asked.from + Duration{1}});
+  return has_slot ? RefusalReason::closed : RefusalReason::decode;
+}
+
+/// What comes after the last stage, with a place at a decode rank; or why there is none.
+std::optional<RefusalReason> Controller::refuse_after_stages(const Asked& asked,
+                                                             const Choice& choice,
+                                                             Decision& decision) {
+  const ServedModel& model = asked.served->model;
+  decision.kv = keys_there(asked, choice) - choice.end;
+  decision.first_token = first_token_of(model);
+  const Duration token = choice.end + decision.kv + decision.first_token;
+  if (sends_keys(model)) {
     const auto rank = free_decode_rank(model, decision.arrival, {choice.start, token});
     if (!rank) return RefusalReason::decode;
     decision.decode_rank = *rank;
@@ -172,12 +182,8 @@ std::optional<RefusalReason> Controller::after_stages(const Asked& asked, const 
 
 const Decision& Controller::predict(const Request& request, Duration network) {
   predicted_ = {};
-  Decision& decision = predicted_.decision;
-  decision = answer(request, network, predicted_.choice, predicted_.asked);
-  if (decision.refused) return decision;
-  decision.kv = keys_there(predicted_.asked, *predicted_.choice) - decision.end;
-  decision.first_token = first_token_of(predicted_.asked.served->model);
-  return decision;
+  predicted_.decision = answer(request, network, predicted_.choice, predicted_.asked);
+  return predicted_.decision;
 }
 
 Decision Controller::decide(const Request& request, Duration network) {

@@ -174,8 +174,10 @@ private:
   [[nodiscard]] std::optional<std::int32_t> free_decode_rank(const ServedModel& model,
                                                              Duration arrival,
                                                              const DecodeHold& hold);
-  [[nodiscard]] std::optional<RefusalReason> after_stages(const Asked& asked, const Choice& choice,
-                                                          Decision& decision);
+  [[nodiscard]] RefusalReason closed_to(const Asked& asked);
+  [[nodiscard]] std::optional<RefusalReason> refuse_after_stages(const Asked& asked,
+                                                                 const Choice& choice,
+                                                                 Decision& decision);
   /// An answer, and what it takes.
   struct Offer {
     Decision decision;
@@ -221,6 +223,13 @@ struct BacklogOptions {
   std::int64_t patience = 256;  ///< of best-fit: how often a request is passed over at most
   bool apart = false;           ///< FillRange::apart
 };
+
+/// Does a backlog fill bubbles by length? Otherwise it is placed in strict order. `stages`: of the
+/// first of so many served models.
+[[nodiscard]] constexpr bool fills_by_length(PlacementPolicy policy, std::size_t models,
+                                             int stages) {
+  return policy == PlacementPolicy::best_fit && models == 1 && stages == 1;
+}
 
 /// The answers in the order in which they are given. A request arrives when it begins to wait: the
 /// first `waiting` at time 0, each further one when a place in the queue is free. Requests that

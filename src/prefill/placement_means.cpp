@@ -161,24 +161,19 @@ void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& d
   const bool sends = sends_keys(model);
   if (!sends && !means_.memory) return;
   const std::int64_t tokens = asked.context + asked.tokens;
-  Duration arrived = choice.end;
   for (int stage = 0; stage < model.stages; ++stage) {
     const std::int32_t rank = pipeline.ranks[to_size(stage)];
     Duration until = choice.end;
-    if (sends) {
-      until = means_.link->send(rank, keys_of(asked, choice, stage), *model.decode);
-      arrived = std::max(arrived, until + model.decode->latency);
-    }
+    if (sends) until = means_.link->send(rank, keys_of(asked, choice, stage), *model.decode);
     if (!means_.memory) continue;
     decision.held_until.push_back(std::max(until, choice.end));
     means_.memory->forget(rank, decision.arrival);
     means_.memory->hold(rank, choice.start, decision.held_until.back() + means_.held_after,
                         held_memory(model, tokens, stage));
   }
-  if (!sends) return;
-  decision.kv = arrived - choice.end;
-  decision.first_token = first_token_of(model);
-  decoding_[at(decision.decode_rank)].push_back({choice.start, arrived + decision.first_token});
+  if (sends)
+    decoding_[at(decision.decode_rank)].push_back(
+        {choice.start, choice.end + decision.kv + decision.first_token});
 }
 
 }  // namespace longhaul::prefill

@@ -1,6 +1,8 @@
 // Memory over time, keys and values on the interface, decode ranks, prefixes, datacenters.
 #include "prefill/inference_controller.hpp"
 
+#include <tuple>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -203,6 +205,38 @@ TEST(Decode, APlaceIsHeldFromTheStartOn) {
       << "at 450 ms the first has its place until 455";
   EXPECT_EQ(controller.decide({3, 460ms, 30}).start, 460ms) << "the second has none before 700";
   EXPECT_EQ(controller.decide({4, 470ms, 200}).refused, RefusalReason::decode);
+}
+
+// All bubbles of the stretch that could hold it are taken: `decode` is tried before `closed`.
+TEST(Decode, IsTriedBeforeWhatIsClosed) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}, .slots = 1, .first_token = 500ms};
+  const auto asked = [&](bool is_held) {
+    ControllerMeans means;
+    means.link.emplace(900ms, std::vector<std::vector<InterfaceHold>>(2));
+    means.decode_ranks = 1;
+    Controller controller{find_bubbles(gpipe_rows(), 2),
+                          served_models(serving_scenario(2, 1, model), 1),
+                          PlacementPolicy::earliest,
+                          {false, 1, true},
+                          means};
+    if (is_held) std::ignore = controller.decide({0, 700ms, 100});
+    return controller.decide({1, 750ms, 300}).refused;
+  };
+  EXPECT_EQ(asked(false), RefusalReason::closed);
+  EXPECT_EQ(asked(true), RefusalReason::decode);
+}
+
+// A model that sends no keys waits for no place: nothing of decoding counts.
+TEST(Decode, CountsNothingWithoutALink) {
+  ServedModel model = small_served();
+  model.decode = DecodeLink{.rate = Bandwidth{8e9}, .slots = 1, .first_token = 500ms};
+  Controller controller{find_bubbles(gpipe_rows(), 2),
+                        served_models(serving_scenario(2, 1, model), 1),
+                        PlacementPolicy::earliest,
+                        {}};
+  EXPECT_EQ(controller.decide({0, 200ms, 100}).start, 200ms);
+  EXPECT_EQ(controller.decide({1, 200ms, 100}).start, 300ms);
 }
 
 // 200 ms of prefill, then keys and values and 100 ms of a first token.

@@ -39,16 +39,6 @@ void fill_open_loop(const Scenario& scenario, const PrefillInput& input, FilledS
     if (const auto& link = site.controller.means().link) filled.kv_delay += link->waited();
 }
 
-/// Do blocks, messages or prefills take other times than the plan and the estimates say?
-bool differs_from_plan(const Scenario& scenario, const PrefillInput& input,
-                       const plan::Weather& weather) {
-  if (scenario.run.noise > 0 || !scenario.run.stragglers.empty() || !weather.calm()) return true;
-  if (input.signals || input.policy == prefill::PlacementPolicy::careless) return true;
-  return std::ranges::any_of(scenario.served, [](const auto& model) { return model.noise > 0; }) ||
-         std::ranges::any_of(input.requests,
-                             [](const auto& each) { return each.takes.has_value(); });
-}
-
 /// Weather is played, as takes_ns is.
 void require_calm_links(const Plan& plan, const Scenario& scenario) {
   if (plan::Weather{plan, scenario}.calm()) return;
@@ -226,7 +216,9 @@ FilledSchedule place_prompts(SimulatedBubbles bubbles, const Scenario& scenario,
   }
   filled.outcome = prefill::summarize_decisions(iteration, served, filled.decisions, iterations);
   const plan::Weather weather{filled.bubbles.plan, scenario};
-  if (differs_from_plan(scenario, input, weather)) play(scenario, input, weather, filled);
+  if (input.signals || input.policy == prefill::PlacementPolicy::careless ||
+      !prefill::varying_times(scenario, input.requests, weather.calm()).empty())
+    play(scenario, input, weather, filled);
   return filled;
 }
 

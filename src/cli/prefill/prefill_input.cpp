@@ -59,9 +59,9 @@ std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const Pre
   if (some([](const ServedModel& each) { return each.prefix_cache > Bytes{}; }))
     left_out.emplace_back("prefix_cache");
   // What fills bubbles by length looks at no time; in strict order each is answered.
-  const bool fills = input.policy == prefill::PlacementPolicy::best_fit &&
-                     scenario.served.size() == 1 && scenario.served.front().stages == 1;
-  if (fills && some([](const ServedModel& each) { return each.slo_ttft.has_value(); }))
+  if (prefill::fills_by_length(input.policy, scenario.served.size(),
+                               scenario.served.front().stages) &&
+      some([](const ServedModel& each) { return each.slo_ttft.has_value(); }))
     left_out.emplace_back("slo_ttft");
   return left_out;
 }

@@ -172,10 +172,6 @@ PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
     planned.decisions = place(planned, settings);
     planned.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(planned.decisions));
   }
-  const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
-  if (!settings.listen)
-    planned.bounds = prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
-                                                 waiting, settings.pairs);
   planned.prefill_first =
       seeded_orders(settings.warmup + settings.pairs, planned.scenario.run.seed);
   return planned;

@@ -8,7 +8,6 @@
 
 #include "harness/prefill/prefill_options.hpp"
 #include "plan/plan.hpp"
-#include "prefill/bounds.hpp"
 #include "prefill/live/live_rank.hpp"
 #include "prefill/lowering/filled_plan.hpp"
 #include "prefill/lowering/row_idle.hpp"
@@ -45,8 +44,7 @@ struct PlannedStretches {
   std::vector<prefill::Request> requests;  ///< of the load; of a backlog, the file
   /// Of all stretches, by the clock of requests; none where the controller decides in the run.
   std::vector<prefill::Decision> decisions;
-  Duration placement{};  ///< of this program's time, for each of them
-  prefill::UtilisationBounds bounds;
+  Duration placement{};             ///< of this program's time, for each of them
   std::vector<bool> prefill_first;  ///< by pair, warm-up included: its order
 
   [[nodiscard]] Duration stretch_time() const { return bubbles.period; }

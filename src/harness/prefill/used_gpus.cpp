@@ -10,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "plan/link_model/weather.hpp"
+#include "prefill/bounds.hpp"
 #include "prefill/outcome.hpp"
+#include "prefill/play/real_times.hpp"
 
 namespace longhaul::harness {
 namespace {
@@ -48,16 +50,8 @@ Shares shares_of(const PlannedStretches& planned, const PrefillRun& run, bool pr
 
 /// What of the run is not as the plan and the estimates say; empty: nothing.
 std::string differences(const PlannedStretches& planned, const PrefillSettings& settings) {
-  const Run& run = planned.scenario.run;
-  std::vector<std::string> found;
-  if (run.noise > 0) found.emplace_back("run.noise");
-  if (!run.stragglers.empty()) found.emplace_back("run.stragglers");
-  if (!plan::Weather{planned.training, planned.scenario}.calm())
-    found.emplace_back("weather of links");
-  const auto is_noisy = [](const prefill::Served& each) { return each.model.noise > 0; };
-  if (std::ranges::any_of(planned.served, is_noisy)) found.emplace_back("prefill.noise");
-  const auto takes = [](const prefill::Request& each) { return each.takes.has_value(); };
-  if (std::ranges::any_of(planned.requests, takes)) found.emplace_back("takes_ns");
+  const bool calm = plan::Weather{planned.training, planned.scenario}.calm();
+  std::vector<std::string> found = prefill::varying_times(planned.scenario, planned.requests, calm);
   if (settings.manners == prefill::Manners::careless) found.emplace_back("--policy careless");
   if (settings.compute.real) found.emplace_back("--compute real");
   return fmt::format("{}", fmt::join(found, ", "));
@@ -90,7 +84,9 @@ KnownBounds known_bounds(const PlannedStretches& planned, const PrefillRun& run,
   if (const std::string differs = differences(planned, settings); !differs.empty())
     return {bounds_of_idle(planned, run),
             "times are not those of the plan and the estimates (" + differs + ")"};
-  KnownBounds known{planned.bounds};
+  const auto waiting = settings.backlog ? std::optional{settings.backlog->waiting} : std::nullopt;
+  KnownBounds known{prefill::utilisation_bounds(planned.bubbles, planned.served, planned.requests,
+                                                waiting, settings.pairs)};
   if (!run.is_stopped) return known;
   known.bounds.mix = known.bounds.flow = std::nullopt;
   known.without = "mix and flow are of all pairs, and the run was stopped";
@@ -151,9 +147,9 @@ ordered_json cost_json(const PlannedStretches& planned, const PrefillRun& run) {
       if (each.is_done)
         done.push_back({.request = each.request, .tokens = each.tokens, .model = each.model});
   }
-  const auto cost =
-      prefill::prefill_cost(planned.served, done, planned.bubbles.gpus, *price / planned.time_scale,
-                            wall, std::max(Duration{}, delay));
+  const auto cost = prefill::prefill_cost(
+      planned.served, done, planned.bubbles.gpus * prefill::gpus_of_rank(planned.scenario),
+      *price / planned.time_scale, wall, std::max(Duration{}, delay));
   if (!cost) return {};
   return {{"gpu_hour", *price},
           {"gpus_saved", cost->gpus_saved},

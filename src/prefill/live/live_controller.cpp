@@ -48,8 +48,7 @@ LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
 }
 
 bool LiveController::fills_bubbles() const {
-  return options_.policy == PlacementPolicy::best_fit && served_.size() == 1 &&
-         served_.front().model.stages == 1;
+  return fills_by_length(options_.policy, served_.size(), served_.front().model.stages);
 }
 
 void LiveController::begin_stretch() {

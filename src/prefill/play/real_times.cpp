@@ -28,4 +28,17 @@ Duration RealTimes::of(std::int64_t request, Duration estimate, double noise) co
   return scaled(estimate, std::max(0.1, 1.0 + noise * random.normal()));
 }
 
+std::vector<std::string> varying_times(const Scenario& scenario,
+                                       const std::vector<Request>& requests, bool calm) {
+  std::vector<std::string> found;
+  if (scenario.run.noise > 0) found.emplace_back("run.noise");
+  if (!scenario.run.stragglers.empty()) found.emplace_back("run.stragglers");
+  if (!calm) found.emplace_back("weather of links");
+  if (std::ranges::any_of(scenario.served, [](const ServedModel& each) { return each.noise > 0; }))
+    found.emplace_back("prefill.noise");
+  if (std::ranges::any_of(requests, [](const Request& each) { return each.takes.has_value(); }))
+    found.emplace_back("takes_ns");
+  return found;
+}
+
 }  // namespace longhaul::prefill

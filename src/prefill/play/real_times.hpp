@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "prefill/requests.hpp"
+#include "scenario/scenario.hpp"
 
 namespace longhaul::prefill {
 
@@ -22,5 +24,11 @@ private:
   Load load_;
   std::uint64_t seed_;
 };
+
+/// What of a run makes times other than the plan and the estimates say, in the words of whoever
+/// asked for it; empty: nothing. `calm`: links have no weather.
+[[nodiscard]] std::vector<std::string> varying_times(const Scenario& scenario,
+                                                     const std::vector<Request>& requests,
+                                                     bool calm);
 
 }  // namespace longhaul::prefill
