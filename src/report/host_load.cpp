@@ -20,8 +20,10 @@ double largest_load(const Json& host) {
   return largest;
 }
 
-/// Programs of scripts/awake on the host of a run: each is 1 of its load and takes no time of it.
+/// Programs of scripts/awake, each 1 of the load that takes no time of it. They are on the host
+/// that started the run: among several it is not known which that is.
 double awake_programs(const Json& environment) {
+  if (environment.value("hosts", Json::array()).size() != 1) return 0;
   const Json parameters =
       environment.value("mpi", Json::object()).value("parameters", Json::object());
   const std::string count = parameters.value("LONGHAUL_AWAKE", "0");

@@ -64,6 +64,8 @@ TEST(Credibility, ProgramsThatKeepProcessorsAwakeAreNoLoad) {
   environment["mpi"]["parameters"]["LONGHAUL_AWAKE"] = "2";
   EXPECT_EQ(report::load_doubt_text(environment), "");
   EXPECT_NEAR(report::busiest_host(environment).load, 1.9, 1e-9);
+  environment["hosts"].push_back({{"cores", 8}, {"load_average", {{"during", {0.1}}}}});
+  EXPECT_NEAR(report::busiest_host(environment).load, 3.9, 1e-9) << "which host has them?";
 }
 
 TEST(Credibility, RanksThatComputeAreALoadOfTheirOwn) {

@@ -37,7 +37,7 @@ class Runs(unittest.TestCase):
         for virtual, held in ((True, len(os.sched_getaffinity(0))), (False, 0)):
             with self.subTest(virtual=virtual), mock.patch.object(awake, "is_virtual",
                                                                   return_value=virtual):
-                runs.run_anew(self.command(), self.out, self.results)
+                runs.run(self.command(), self.out, self.results)
                 self.assertEqual(self.read("record.json")["command_line"], str(held) if held else "none")
                 self.assertEqual(self.read("run.json")["awake_processors"], held)
         self.assertEqual(awake.count(), 0)
@@ -46,8 +46,8 @@ class Runs(unittest.TestCase):
         self.out.mkdir()
         (self.out / "trace.h5").write_text("half")
         with self.assertRaises(Failure):
-            runs.run(self.command(), self.out, self.results)
-        runs.run_anew(self.command(), self.out, self.results)
+            runs.run(self.command(), self.out, self.results, goes_on=True)
+        runs.run(self.command(), self.out, self.results)
         self.assertEqual(self.read("run.json")["measurement"], 1)
         self.assertEqual((self.results / "point.unfinished-1" / "trace.h5").read_text(), "half")
 

@@ -63,7 +63,7 @@ def run_once(command, target, directory):
         return
     words = [str(tools.from_root(word) if isinstance(word, Path) else word) for word in command]
     tools.say(shlex.join(words))
-    runs.run_anew(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
+    runs.run(["env", "-C", tools.ROOT, *words, "--out", tools.from_root(target)], target, directory)
 
 
 def results_of(options, points, name):

@@ -89,16 +89,13 @@ def recorded(directory, results):
                                  "measurement": number}) + "\n")
 
 
-def run(command, directory, results, timeout_s=None):
-    """tools.run for a benchmark that writes `directory`, below `results`."""
+def run(command, directory, results, timeout_s=None, goes_on=False):
+    """tools.run for a benchmark that writes `directory`, below `results`. What a run that was cut
+    short left there is kept beside it, where this one does not go on with it."""
+    if not goes_on:
+        sweep_state.set_aside(Path(directory))
     with recorded(directory, results):
         return tools.run(command, timeout_s=timeout_s)
-
-
-def run_anew(command, directory, results, timeout_s=None):
-    """The same; what a run that was cut short left in `directory` is kept beside it."""
-    sweep_state.set_aside(Path(directory))
-    return run(command, directory, results, timeout_s)
 
 
 def next_of(directory):

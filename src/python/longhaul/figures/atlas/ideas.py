@@ -209,7 +209,7 @@ def measure(table, results, options):
             continue
         tools.say(f"  {label_of(rows)} (load {os.getloadavg()[0]:.2f})")
         command[0] = tools.ROOT / "scripts" / "mpi"
-        runs.run_anew(command, results / label_of(rows), results, timeout_s=3600)
+        runs.run(command, results / label_of(rows), results, timeout_s=3600)
 
 
 def label_of(rows):

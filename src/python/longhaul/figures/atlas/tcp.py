@@ -10,7 +10,7 @@ from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
 from longhaul.errors import RUN_FAILED, Failure
 from longhaul.records import is_finished, pipeline_rows, read_record
-from longhaul.running import children, runs, tools
+from longhaul.running import children, runs, sweep_state, tools
 
 FIGURE = Figure(
     "atlas-tcp",
@@ -76,6 +76,7 @@ def measure(results, latency, options):
 
 
 def start(command, out, results):
+    sweep_state.set_aside(out)
     with runs.recorded(out, results):
         done = children.run(command, cwd=tools.ROOT, env={**os.environ, **MPI_SETTINGS},
                             capture_output=True, text=True)

@@ -54,9 +54,10 @@ def measure(directory):
                "--benchmark_filter=^decide/earliest"]
     facts = {"command": shlex.join(str(tools.from_root(word)) if isinstance(word, Path) else word
                                    for word in command),
-             "commit": tools.program_commit(), "load_average": os.getloadavg()[0],
-             "awake_processors": awake.count()}
-    said = {"facts": facts, "benchmarks": json.loads(tools.run(command))["benchmarks"]}
+             "commit": tools.program_commit(), "load_average": os.getloadavg()[0]}
+    with awake.held(awake.is_virtual()):
+        facts["awake_processors"] = awake.count()
+        said = {"facts": facts, "benchmarks": json.loads(tools.run(command))["benchmarks"]}
     directory.mkdir(parents=True, exist_ok=True)
     with replacing(directory / SAID) as file:
         json.dump(said, file, indent=1)

@@ -58,8 +58,8 @@ def draw(options):
     if options.run:
         for name in (FIXED, ADAPTIVE):
             if not records.is_finished(directory / name):
-                runs.run_anew(command_for(name, directory / name, options), directory / name,
-                              directory)
+                runs.run(command_for(name, directory / name, options), directory / name,
+                         directory)
     elif not options.results:
         raise Failure("nothing to draw (neither --results DIR nor --run). "
                       "Give the directory of the two runs, or --run.")

@@ -63,7 +63,7 @@ def draw(options):
         for target, command in commands(directory, options):
             if not records.is_finished(target):
                 tools.say(shlex.join(command))
-                runs.run_anew(["env", "-C", tools.ROOT, *command], target, directory)
+                runs.run(["env", "-C", tools.ROOT, *command], target, directory)
     elif not options.results:
         raise Failure("nothing to draw (neither --results DIR nor --measure). "
                       "Give the directory that --measure wrote, or --measure.")

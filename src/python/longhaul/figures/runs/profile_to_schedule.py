@@ -83,7 +83,7 @@ def make(directory, options):
             if records.is_finished(target):
                 break
             tools.say(shlex.join(command))
-            runs.run_anew(["env", "-C", tools.ROOT, *command], target, directory)
+            runs.run(["env", "-C", tools.ROOT, *command], target, directory)
             if not target.name.startswith("profile-"):
                 break
             width = 100 * widest(records.read_record(target))

@@ -34,7 +34,7 @@ def measure(out, results, scenario, words, checkpoint_every=CHECKPOINT_EVERY):
     kept += ["--resume"] if goes_on else []
     runs.run([tools.ROOT / "scripts" / "mpi", "-n", scenario_text.ranks_of(scenario, []),
               tools.binary("bench_train"), tools.from_root(scenario), *words, *kept, "--out", out],
-             out, results, timeout_s=7200)
+             out, results, timeout_s=7200, goes_on=goes_on)
 
 
 def data_of(options):

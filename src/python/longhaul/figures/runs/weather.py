@@ -70,7 +70,7 @@ def draw(options):
         for made, command in commands(directory, options):
             if not made():
                 target = Path(command[command.index("--out") + 1])
-                runs.run_anew(command, tools.ROOT / target, directory)
+                runs.run(command, tools.ROOT / target, directory)
     elif not options.results:
         raise Failure("nothing to draw (neither --results DIR nor --measure). "
                       "Give the directory of the two runs, or --measure.")

@@ -27,7 +27,7 @@ def measure(results, keeps=KEEPS):
         out.mkdir(parents=True, exist_ok=True)
         tools.say(f"measuring {out}")
         runs.run([tools.binary("bench_compress"), "--keep", keep, "--repetitions", REPETITIONS, "--out",
-                  out / records.RECORD], out, results, timeout_s=3600)
+                  out / records.RECORD], out, results, timeout_s=3600, goes_on=True)
 
 
 def table_of(results):
