@@ -25,8 +25,8 @@ private:
   std::uint64_t seed_;
 };
 
-/// What of a run makes times other than the plan and the estimates say, in the words of whoever
-/// asked for it; empty: nothing. `calm`: links have no weather.
+/// What of a run makes times other than the plan and the estimates say, in the words of the field
+/// that asks for it; empty: nothing. `calm`: links have no weather.
 [[nodiscard]] std::vector<std::string> varying_times(const Scenario& scenario,
                                                      const std::vector<Request>& requests,
                                                      bool calm);

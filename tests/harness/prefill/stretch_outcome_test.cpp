@@ -105,7 +105,18 @@ TEST_F(PredictedRun, IsNotSoundWhereAPromptIsDoneBeforeItArrives) {
   EXPECT_THAT(why_not_sound(played(stretch_.predicted)), HasSubstr("was done before it arrived"));
 }
 
-TEST_F(PredictedRun, LeavesOutBoundsOfPairsThatWereNotPlayed) {
+/// The stretches of --check --kv layerwise.
+class RunThatSendsKeys : public PredictedRun {
+protected:
+  RunThatSendsKeys() {
+    settings_.backlog.reset();
+    planned_ = plan_stretches(scenario::parse_scenario(tiny_input("layerwise").at("scenario"), "t"),
+                              "1f1b", tiny_input().at("requests"), "requests", settings_);
+    stretch_ = planned_.fill(0, settings_);
+  }
+};
+
+TEST_F(RunThatSendsKeys, LeavesOutBoundsOfPairsThatWereNotPlayed) {
   const auto bounds_of = [&](const PrefillRun& run) {
     return nlohmann::json(
         prefill_record(planned_, run, {}, settings_, {}))["schedules"][0]["utilisation"];
@@ -122,17 +133,6 @@ TEST_F(PredictedRun, LeavesOutBoundsOfPairsThatWereNotPlayed) {
   EXPECT_FALSE(bounds_of(run)["bounds"]["whole_prompts"].is_null());
   EXPECT_GT(bounds_of(run)["upper_bound"], whole["upper_bound"]);
 }
-
-/// The stretches of --check --kv layerwise.
-class RunThatSendsKeys : public PredictedRun {
-protected:
-  RunThatSendsKeys() {
-    settings_.backlog.reset();
-    planned_ = plan_stretches(scenario::parse_scenario(tiny_input("layerwise").at("scenario"), "t"),
-                              "1f1b", tiny_input().at("requests"), "requests", settings_);
-    stretch_ = planned_.fill(0, settings_);
-  }
-};
 
 TEST_F(RunThatSendsKeys, CountsThemIntoTimeToFirstToken) {
   const PrefillRun run = played(stretch_.predicted);

@@ -53,8 +53,7 @@ class Held(unittest.TestCase):
         with awake.held():
             found = spinners(os.getpid())
             self.assertEqual((len(found), awake.count()), (len(PROCESSORS), len(PROCESSORS)))
-            self.assertTrue(wait_until(lambda: all(
-                os.sched_getscheduler(one) == os.SCHED_IDLE for one in found)))
+            self.assertEqual({os.sched_getscheduler(one) for one in found}, {os.SCHED_IDLE})
             self.assertEqual(sorted(os.sched_getaffinity(one) for one in found),
                              sorted({one} for one in PROCESSORS))
             with awake.held():

@@ -37,8 +37,9 @@ def held(wanted=True):
         return
     processors = sorted(os.sched_getaffinity(0))
     with contextlib.ExitStack() as stack:
-        for processor in processors:
-            stack.enter_context(_spinning(processor))
+        spinners = [stack.enter_context(_spinning(processor)) for processor in processors]
+        for spinner in spinners:
+            spinner.stdout.readline()
         os.environ[VARIABLE] = str(len(processors))
         stack.callback(os.environ.pop, VARIABLE)
         yield
@@ -46,12 +47,12 @@ def held(wanted=True):
 
 @contextlib.contextmanager
 def _spinning(processor):
-    """Its standard input ends with us."""
+    """Its standard input ends with us; its standard output has a line once it gives way."""
     with subprocess.Popen([sys.executable, "-S", "-E", __file__, str(processor)],
-                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, start_new_session=True) as child:
         try:
-            yield
+            yield child
         finally:
             child.kill()
 
@@ -60,6 +61,7 @@ def spin(processor):
     """Until standard input ends."""
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    print("gives way", flush=True)
     while not select.select([0], [], [], 0)[0]:
         for _ in range(BETWEEN_LOOKS):
             pass
