@@ -3,7 +3,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -78,10 +77,9 @@ private:
 /// What a link between datacenters passed in the time that an iteration's messages held it.
 [[nodiscard]] Bandwidth bandwidth_of(const planner::TrainingController& controller, Duration held);
 
-/// At the end of a method's name: by_throughput().
-inline constexpr std::string_view kHetero = "+hetero";
-/// The scenario with train.hetero: its batches divided by the throughput of the replicas, and times
-/// of blocks that follow them. Without a controller. Throws Error where they cannot be divided.
+/// The scenario with train.hetero (planner::kHetero): its batches divided by the throughput of the
+/// replicas, and times of blocks that follow them. Without a controller. Throws Error where they
+/// cannot be divided.
 [[nodiscard]] Scenario by_throughput(const Scenario& scenario);
 /// The scenario with other batches, and times of blocks that follow them, and another rate.
 [[nodiscard]] Scenario with_setting(const Scenario& scenario, const planner::TuneChoice& setting);

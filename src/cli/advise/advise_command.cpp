@@ -102,30 +102,21 @@ void require_prompts_are_worth(const Options& options) {
 }
 
 /// --without that names no datacenter.
-void require_leavers_are_there(const Options& options) {
+void require_leavers_are_there(const Options& options, const scenario::ConfigNode& root) {
   if (options.advise.without.empty()) return;
-  const std::string& file = options.files.front();
-  const scenario::ConfigNode root =
-      scenario::scenario_tree(read_text_file(file), file, options.overrides);
   std::vector<std::string> known;
   if (const scenario::ConfigNode* const datacenters = root.find("datacenter"))
     for (const scenario::ConfigNode& each : datacenters->items)
       if (const scenario::ConfigNode* const name = each.find("name")) known.push_back(name->text);
   for (const std::string& name : options.advise.without)
     if (std::ranges::find(known, name) == known.end())
-      fail("--without {}: {} has no such datacenter. {}", name, file, suggestion(name, known));
+      fail("--without {}: {} has no such datacenter. {}", name, options.files.front(),
+           suggestion(name, known));
 }
 
-/// Does the scenario say how many stages it has?
-bool has_stages(const Options& options) {
-  const std::string& file = options.files.front();
-  return scenario::read_searched_text(
-             scenario::scenario_tree(read_text_file(file), file, options.overrides))
-      .has_stages;
-}
-
-/// Until it is done or SIGINT comes.
-Advised searched(const Options& options, const TrainingTerms& terms, planner::AdviceOptions how) {
+/// Until it is done or SIGINT comes. `root`: of the scenario, which may say how many stages it has.
+Advised searched(const Options& options, const scenario::ConfigNode& root,
+                 const TrainingTerms& terms, planner::AdviceOptions how) {
   const StopSignal signal;
   how.stopped = StopSignal::came;
   constexpr int kPercent = 100;
@@ -135,8 +126,9 @@ Advised searched(const Options& options, const TrainingTerms& terms, planner::Ad
     progress.update(kPercent * done / all,
                     fmt::format("{} so far, {}", to_text(best.makespan), best.schedule.name));
   };
-  return has_stages(options) ? advised_of_stages(options, std::move(how), terms)
-                             : advised_of_layouts(options, std::move(how), terms);
+  return scenario::read_searched_text(root).has_stages
+             ? advised_of_stages(options, std::move(how), terms)
+             : advised_of_layouts(options, std::move(how), terms);
 }
 
 }  // namespace
@@ -166,10 +158,13 @@ Answer advise_command(const Options& options) {
   const planner::AdviceOptions how = advice_options_of(options.advise);
   const TrainingTerms terms = terms_of(options.advise);
   require_prompts_are_worth(options);
-  require_leavers_are_there(options);
+  const std::string& file = options.files.front();
+  const scenario::ConfigNode root =
+      scenario::scenario_tree(read_text_file(file), file, options.overrides);
+  require_leavers_are_there(options, root);
   if (!options.out.empty() && std::filesystem::exists(options.out))
     fail("--out {}: it exists. Name a directory that does not exist yet.", options.out);
-  const Advised advised = searched(options, terms, how);
+  const Advised advised = searched(options, root, terms, how);
   nlohmann::ordered_json json = advice_json(advised, options, terms);
   json["seconds"] = std::chrono::duration<double>(now() - begin).count();
   if (!options.out.empty()) write_all(advised, json, options.out);

@@ -5,6 +5,7 @@
 #include "base/index.hpp"
 #include "base/program/option_values.hpp"
 #include "cli/advise/advised.hpp"
+#include "planner/sites/cost.hpp"
 #include "prefill/outcome.hpp"
 #include "report/planning.hpp"
 #include "report/record.hpp"
@@ -63,7 +64,6 @@ planner::AdviceGoal goal_of(const Options& options) {
 }
 
 double egress_dollars_of(const Scenario& scenario) {
-  constexpr double kBytesOfPrice = 1e9;
   double dollars = 0;
   if (!scenario.is_placed()) return dollars;
   for (const ReplicaId replica : scenario.replica_ids())
@@ -74,8 +74,7 @@ double egress_dollars_of(const Scenario& scenario) {
       const double bytes = static_cast<double>(scenario.costs.message[to_size(stage)].count()) *
                            scenario.parallel.microbatches;
       for (const DatacenterId site : {from, to})
-        dollars +=
-            bytes / kBytesOfPrice * scenario.datacenters[index(site)].egress_price.value_or(0);
+        dollars += planner::egress_dollars_of(bytes, scenario.datacenters[index(site)]);
     }
   return dollars;
 }

@@ -43,6 +43,7 @@ struct LossFigures {
   std::vector<std::string> neighbours;  ///< measured, where it is between them
   planner::UpdatesToLoss updates;
   double relative_updates = 1;  ///< of those by exact sums
+  int local_steps = 1;
 };
 
 LossFigures loss_figures_of(const AdvisedPlan& plan, const planner::TrainingMethods& methods) {
@@ -50,15 +51,18 @@ LossFigures loss_figures_of(const AdvisedPlan& plan, const planner::TrainingMeth
   std::vector<std::string> neighbours;
   if (member.between) neighbours = {member.between->lower.method, member.between->upper.method};
   return {member.method, std::move(neighbours), planner::updates_to(member, methods.loss),
-          *methods.updates(plan.method) / *methods.updates()};
+          *methods.updates(plan.method) / *methods.updates(), member.local_steps};
 }
 
 /// Of so many updates, ns; nothing where the runs did not get there.
 std::optional<std::int64_t> time_of_updates(const std::optional<double>& updates,
-                                            const AdvisedPlan& plan) {
+                                            const AdvisedPlan& plan, int local_steps) {
   if (!updates) return std::nullopt;
   constexpr double kMostNs = 0x1p62;
-  return std::llround(std::min(kMostNs, *updates * static_cast<double>(plan.makespan.count())));
+  const bool differ = plan.method && plan.forecast.early_exchanges > 0;
+  const double ns = differ ? 1e9 * plan.forecast.seconds_of(*updates, local_steps)
+                           : *updates * static_cast<double>(plan.makespan.count());
+  return std::llround(std::min(kMostNs, ns));
 }
 
 PlanFigures figures_of(const AdvisedPlan& plan, const Advised& advised, const PlanFacts& facts,
@@ -101,7 +105,7 @@ ordered_json loss_json(const AdvisedPlan& plan, const Advised& advised) {
   if (!advised.methods) return {};
   const LossFigures figures = loss_figures_of(plan, *advised.methods);
   const auto ns = [&](const std::optional<double>& updates) {
-    const std::optional<std::int64_t> time = time_of_updates(updates, plan);
+    const std::optional<std::int64_t> time = time_of_updates(updates, plan, figures.local_steps);
     return time ? ordered_json(*time) : ordered_json{};
   };
   return {{"target", advised.methods->loss},
@@ -220,7 +224,7 @@ std::string plans_text(const Advised& advised, const Options& options, const Tra
     if (advised.methods) {
       const LossFigures loss = loss_figures_of(plan, *advised.methods);
       const auto time = [&](const std::optional<double>& updates) {
-        const std::optional<std::int64_t> ns = time_of_updates(updates, plan);
+        const std::optional<std::int64_t> ns = time_of_updates(updates, plan, loss.local_steps);
         return ns ? to_text(Duration{*ns}) : std::string{"-"};
       };
       row.insert(row.end(), {loss.neighbours.empty() ? loss.method : loss.method + " (composed)",
@@ -260,6 +264,15 @@ std::string waterfall_text(const Advised& advised, TableWidth width) {
       is_of_pipeline(advised) ? " of one pipeline (of an iteration, over its replicas)" : "",
       advised.methods ? fmt::format(" to a loss of {:g}", advised.methods->loss) : std::string{},
       share(*advice.baseline - advice.best().score), table.text(width));
+}
+
+/// Ideas that bring nothing, and methods that no plan can train by.
+std::vector<planner::UnusedIdea> unused_of(const Advised& advised) {
+  std::vector<planner::UnusedIdea> unused = advised.advice.unused;
+  if (!advised.methods) return unused;
+  for (const auto& [method, reason] : advised.methods->left_out)
+    unused.push_back({planner::Idea::method, fmt::format("{}: {}", method, reason)});
+  return unused;
 }
 
 /// Plans of which days and dollars have no end.
@@ -318,7 +331,7 @@ ordered_json advice_json(const Advised& advised, const Options& options,
                                  {"added_" + unit, each.added},
                                  {"removed_" + unit, each.removed}});
   json["not_used"] = ordered_json::array();
-  for (const planner::UnusedIdea& each : advice.unused)
+  for (const planner::UnusedIdea& each : unused_of(advised))
     json["not_used"].push_back({{"idea", planner::to_string(each.idea)}, {"reason", each.reason}});
   json["bound"] = bound_json(advised);
   json["gap"] = null_or(whole_gap(advised));
@@ -335,7 +348,7 @@ std::string advice_text(const Advised& advised, const Options& options,
   if (advised.has_places) text += fmt::format("Placed: {}.\n", advised.facts.front().placed);
   text +=
       '\n' + plans_text(advised, options, terms) + waterfall_text(advised, table_width(options));
-  for (const planner::UnusedIdea& each : advised.advice.unused)
+  for (const planner::UnusedIdea& each : unused_of(advised))
     text += fmt::format("Not used: {} ({}).\n", planner::to_string(each.idea), each.reason);
   if (const std::optional<double> gap = whole_gap(advised))
     text += fmt::format("No plan {}of {} is below {}: the best is at most {} above.\n",

@@ -67,7 +67,9 @@ struct Advised {
 /// What a plan of a placed scenario says, but for its memory.
 [[nodiscard]] PlanFacts facts_of_stages(const std::string& file, const Scenario& scenario,
                                         std::vector<std::string> set);
-/// Of an iteration: activations and gradients of them that leave datacenters at their prices.
+/// Of an iteration: activations and gradients of them that leave datacenters at their prices, once
+/// over each border between neighbouring stages, whatever the schedule. Not in it: sums between
+/// replicas, more borders of interleaved chunks, messages of tensor ranks.
 [[nodiscard]] double egress_dollars_of(const Scenario& scenario);
 /// The most of a device: under its overlap, should it have one.
 [[nodiscard]] Bytes memory_of(const planner::AdvisedPlan& plan, const Scenario& scenario);

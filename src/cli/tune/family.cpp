@@ -55,14 +55,9 @@ std::vector<planner::FamilyMember> members_of(const TuneArguments& typed) {
 Scenario scenario_under(const Scenario& scenario, const planner::FamilyMember& member,
                         std::optional<Bandwidth> bandwidth) {
   Scenario own =
-      member.method.ends_with(report::kHetero) ? report::by_throughput(scenario) : scenario;
-  own.train.compress.exchange = member.exchange;
-  own.train.serve = member.serve;
-  own.train.staleness = member.staleness;
-  own.train.local_steps = member.local_steps;
+      member.method.ends_with(planner::kHetero) ? report::by_throughput(scenario) : scenario;
+  planner::exchange_as(own.train, member);
   own.parallel.microbatches = member.local_steps;
-  own.train.adapt.every = 0;
-  if (!member.has_host_tasks) own.train.costs = {};
   for (Link& link : own.links)
     if (bandwidth && link.from != link.to) link.bandwidth = *bandwidth;
   return own;

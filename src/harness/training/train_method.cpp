@@ -11,6 +11,7 @@
 #include "base/kept_share.hpp"
 #include "base/program/option_values.hpp"
 #include "harness/training/train_rivals.hpp"
+#include "planner/tune/family.hpp"
 #include "report/adapted_stream.hpp"
 #include "scenario/training/activation_sizes.hpp"
 
@@ -198,8 +199,8 @@ void set_numbers(TrainMethod& method, const std::string& text) {
 TrainMethod train_method(const std::string& text, const Scenario& scenario,
                          const compress::OptimizerSettings& optimizer) {
   std::vector<std::string> words = words_of(text, ':');
-  const bool is_hetero = words.back().ends_with(report::kHetero);
-  if (is_hetero) words.back().resize(words.back().size() - report::kHetero.size());
+  const bool is_hetero = words.back().ends_with(planner::kHetero);
+  if (is_hetero) words.back().resize(words.back().size() - planner::kHetero.size());
   const auto named = std::ranges::find_if(
       kMethods, [&](const NamedMethod& each) { return name_of(each) == words[0]; });
   if (named == kMethods.end()) {
@@ -241,7 +242,7 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
     method.scenario.train.adapt.every = 0;
   if (is_hetero && method.scenario.train.adapt.every > 0)
     fail("--methods {}: the controller chooses its batches (train.adapt.every = {}). Leave {} out.",
-         text, method.scenario.train.adapt.every, report::kHetero);
+         text, method.scenario.train.adapt.every, planner::kHetero);
   return method;
 }
 
@@ -268,7 +269,7 @@ std::string train_methods_help() {
   std::string help;
   for (const NamedMethod& each : kMethods) help += fmt::format("\n  {}: {}", each.name, each.help);
   help += fmt::format("\n  ..{}, after any: batches by the throughput of the replicas",
-                      report::kHetero);
+                      planner::kHetero);
   return help;
 }
 

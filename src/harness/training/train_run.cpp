@@ -205,7 +205,7 @@ TrainRun run_training(engine::Ranks& ranks, const TrainPlan& plan, const TrainSe
   MethodRun::Opened opened;
   for (const TrainMethod& method : plan.methods) {
     const TrainingAdaptation& adapt = method.scenario.train.adapt;
-    if (adapt.every > 0 && !adapt.probes.empty())
+    if (ranks.is_first() && adapt.every > 0 && !adapt.probes.empty())
       run.probes[method.name] = planner::probes_for(method.scenario, adapt.probes).took;
     MethodRun of_method{ranks, method, plan, settings, opened};
     const double rate = of_method.try_rates(run);

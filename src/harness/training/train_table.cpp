@@ -9,7 +9,8 @@
 namespace longhaul::harness {
 namespace {
 
-/// Between datacenters, of an exchange: of the first ones, which send more, and of the others.
+/// Between datacenters, of an exchange: of the first ones, which send more, and of the others. Sets
+/// alone, without what stages send each other.
 struct ExchangedBytes {
   std::int64_t early_exchanges = 0;
   double early = 0, later = 0;
@@ -17,7 +18,7 @@ struct ExchangedBytes {
 
 ExchangedBytes exchanged_bytes(const TrainMethod& method, const TrainCurve& curve) {
   const auto exchanges = std::max<std::int64_t>(1, std::ssize(curve.elapsed));
-  const auto all = static_cast<double>(curve.wan_payload_bytes);
+  const auto all = static_cast<double>(curve.wan_payload_bytes - curve.wan_between_stages);
   std::vector<double> early;
   if (const auto rival = with_warm_up(method.rival, static_cast<int>(exchanges)))
     early = training::early_bits(*rival);

@@ -52,7 +52,7 @@ using Score = std::int64_t;
 struct AdvisedPlan {
   Schedule schedule;                       ///< within budget and capacity
   std::string overlap;                     ///< empty: none
-  Duration makespan{};                     ///< of an update, with a method
+  Duration makespan{};                     ///< of an update until the loss, with a method
   IdeaSet ideas;                           ///< that it uses
   Bound bound{};                           ///< of its class; 0: none was computed
   int scenario = 0;                        ///< of several that were advised together: index
@@ -61,6 +61,7 @@ struct AdvisedPlan {
   std::optional<std::size_t> method{};     ///< of AdviceOptions::methods: index into `others`
   Bytes message{};                         ///< of a set of a part, with a method
   Duration alone{};                        ///< of an iteration without gradients, with a method
+  FamilyForecast forecast{};               ///< of its exchanges, with a method
   Duration late_by{};                      ///< beyond the longest: no answer, but a start
   Bytes peak{};                            ///< the most that a rank holds, with an overlap
   /// Iterations that the search of its overlap simulated: as far again, and it is the same one.

@@ -119,8 +119,9 @@ private:
     AdvisedLayout layout;
     IdeaSet base;
   };
-  struct Hopeful {
-    explicit Hopeful(LayoutProblem of) : problem{std::move(of)} {}
+  /// With links as optimistic() has them.
+  struct OptimisticTimes {
+    explicit OptimisticTimes(LayoutProblem of) : problem{std::move(of)} {}
     LayoutProblem problem;
     LayoutTimer timer{problem};
   };
@@ -249,10 +250,10 @@ private:
     const auto longest = longest_on(layout.gpus());
     if (!longest || plan.iteration <= *longest || options_.searches.methods) return false;
     const SiteSplit split = problem_.placings[at(layout.placing)].split;
-    auto hopeful = hopeful_.find(split);
-    if (hopeful == hopeful_.end())
-      hopeful = hopeful_.try_emplace(split, optimistic(problem_, split)).first;
-    LayoutTimer& timer = hopeful->second.timer;
+    auto times = optimistic_times_.find(split);
+    if (times == optimistic_times_.end())
+      times = optimistic_times_.try_emplace(split, optimistic(problem_, split)).first;
+    LayoutTimer& timer = times->second.timer;
     return timer.graph(layout) != nullptr &&
            least_of_any_order(layout, timer.times(layout)) > *longest;
   }
@@ -327,7 +328,7 @@ private:
   IdeaPool pool_;
   Contest contest_;
   LayoutTimer timer_{problem_};
-  std::map<SiteSplit, Hopeful> hopeful_;
+  std::map<SiteSplit, OptimisticTimes> optimistic_times_;
   std::map<Layout, double> busy_ns_;  ///< by layout without an order, where idle time earns
   OrderTimer orders_;
   std::deque<Tried> tried_;

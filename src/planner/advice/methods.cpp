@@ -23,16 +23,10 @@ Scenario exchanging_scenario(Scenario scenario, const FamilyMember& member,
                              std::optional<Bytes> message) {
   scenario.parallel.gradient_sync = GradientSync::compressed;
   Training& train = scenario.train;
+  exchange_as(train, member);
   train.compress.method = CompressMethod::none;
-  train.compress.exchange = member.exchange;
-  train.serve = member.serve;
-  train.staleness = member.staleness;
-  train.local_steps = 1;
-  train.adapt.every = 0;
+  train.local_steps = 1;  // here each is an iteration of its own
   train.message = message;
-  if (!member.has_host_tasks)
-    for (const auto task : kPartCosts)
-      if (!(train.costs.*task).empty()) train.costs.*task = {Duration::zero()};
   return scenario;
 }
 
@@ -58,7 +52,41 @@ Duration longest_step(const Scenario& scenario) {
   return steps.empty() ? Duration::zero() : *std::ranges::max_element(steps);
 }
 
+/// From one exchange to the next, of all iterations between them; `own`: the scenario with its
+/// sets.
+Result<Duration> period_with(const Schedule& schedule, const Scenario& own,
+                             const FamilyMember& member, const BesideMethods& beside) {
+  if (member.staleness > 0) {
+    const Result<ReportedPlan> plan = try_lower_reported(schedule, own, Arrangement::decoupled);
+    if (!plan) return plan.refusal();
+    return std::max(beside.alone,
+                    stream_period(plan->plan, kStreamedIterations) + longest_step(own));
+  }
+  const Result<Duration> exchanging = try_makespan(schedule, own);
+  if (!exchanging) return exchanging.refusal();
+  return beside.alone * (member.local_steps - 1) + *exchanging + longest_step(own);
+}
+
+/// In the mean of all updates until the loss, which is reached.
+Duration mean_update(const FamilyForecast& forecast, int local_steps) {
+  if (forecast.early_exchanges == 0)
+    return Duration{(forecast.period.count() + local_steps / 2) / local_steps};
+  const double updates = *forecast.updates.median;
+  return Duration{std::llround(1e9 * forecast.seconds_of(updates, local_steps) / updates)};
+}
+
 }  // namespace
+
+std::optional<std::string> why_not_played(const FamilyMember& member) {
+  if (member.fragments > 1 || member.overlap > 0)
+    return "local steps are iterations here, and its sets travel after some steps and come after "
+           "others";
+  if (member.method.ends_with(kHetero))
+    return "it divides batches by the throughput of replicas, and plans are of the scenario's own";
+  if (member.staleness > 0 && member.local_steps > 1)
+    return "it has local steps, which begin with the weights of the last exchange, and staleness";
+  return std::nullopt;
+}
 
 TrainingChange change_of(const FamilyMember& member) {
   const std::string_view name = std::string_view{member.method}.substr(0, member.method.find(':'));
@@ -78,7 +106,12 @@ TrainingMethods allowed_methods(const std::vector<FamilyMember>& members, Traini
   methods.loss = loss;
   std::optional<double> fewest;
   for (const FamilyMember& each : members) {
-    if (each.staleness > kMostStaleness || each.wan_bytes > kMostBytes)
+    if (auto why = why_not_played(each)) {
+      if (change_of(each) <= most) methods.left_out.push_back({each.method, *std::move(why)});
+      continue;
+    }
+    if (each.staleness > kMostStaleness ||
+        std::max(each.wan_bytes, each.early_wan_bytes) > kMostBytes)
       fail("{}: a staleness above {} or more than {:g} bytes of an exchange. Check the curves.",
            each.method, kMostStaleness, kMostBytes);
     const std::optional<double> updates = updates_to(each, loss).median;
@@ -124,35 +157,36 @@ Result<BesideMethods> beside_methods(const Schedule& schedule, const Scenario& s
   return BesideMethods{*blocks, *all - *blocks, *alone};
 }
 
-Result<Scenario> scenario_with_method(const Schedule& schedule, const Scenario& scenario,
-                                      const TrainingMethods& methods, std::size_t method,
-                                      const BesideMethods& beside) {
+Result<MethodPlay> play_method(const Schedule& schedule, const Scenario& scenario,
+                               const TrainingMethods& methods, std::size_t method,
+                               const BesideMethods& beside) {
   const FamilyMember& member = methods.others[method];
+  const UpdatesToLoss updates = updates_to(member, methods.loss);
+  if (!updates.median) return refused("{} does not reach the loss", member.method);
   const Result<double> tried =
       bytes_over_wan(schedule, exchanging_scenario(scenario, member, kTriedMessage));
   if (!tried) return tried.refusal();
-  const double wanted = beside.dense_bytes * width_over(scenario, methods, member) *
-                        member.wan_bytes / methods.dense.wan_bytes;
-  const double share = wanted / (*tried - beside.block_bytes);
-  const double message = share * static_cast<double>(kTriedMessage.count());
-  return exchanging_scenario(scenario, member,
-                             Bytes{std::max<std::int64_t>(1, std::llround(message))});
-}
-
-Result<Duration> time_with_method(const Schedule& schedule, const Scenario& scenario,
-                                  const Scenario& own, const FamilyMember& method,
-                                  const BesideMethods& beside) {
-  if (method.staleness > 0) {
-    const Result<ReportedPlan> plan = try_lower_reported(schedule, own, Arrangement::decoupled);
-    if (!plan) return plan.refusal();
-    const Duration period = stream_period(plan->plan, kStreamedIterations);
-    return std::max(beside.alone, period + longest_step(scenario));
+  const auto sending = [&](double wan_bytes) {
+    const double wanted = beside.dense_bytes * width_over(scenario, methods, member) * wan_bytes /
+                          methods.dense.wan_bytes;
+    const double share = wanted / (*tried - beside.block_bytes);
+    const double message = share * static_cast<double>(kTriedMessage.count());
+    return exchanging_scenario(scenario, member,
+                               Bytes{std::max<std::int64_t>(1, std::llround(message))});
+  };
+  MethodPlay play{sending(member.wan_bytes), {.updates = updates}, {}};
+  const Result<Duration> later = period_with(schedule, play.scenario, member, beside);
+  if (!later) return later.refusal();
+  play.forecast.period = play.forecast.early_period = *later;
+  if (member.early_exchanges > 0) {
+    const Result<Duration> early =
+        period_with(schedule, sending(member.early_wan_bytes), member, beside);
+    if (!early) return early.refusal();
+    play.forecast.early_exchanges = member.early_exchanges;
+    play.forecast.early_period = *early;
   }
-  const Result<Duration> exchanging = try_makespan(schedule, own);
-  if (!exchanging) return exchanging.refusal();
-  const std::int64_t steps = method.local_steps;
-  const Duration all = beside.alone * (steps - 1) + *exchanging + longest_step(scenario);
-  return Duration{(all.count() + steps / 2) / steps};
+  play.update = mean_update(play.forecast, member.local_steps);
+  return play;
 }
 
 }  // namespace longhaul::planner

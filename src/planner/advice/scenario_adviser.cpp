@@ -221,8 +221,9 @@ std::optional<std::string> ScenarioAdviser::why_no_methods() const {
     return "no gradients are summed but inside a datacenter";
   for (std::size_t method = 1; method < methods.others.size(); ++method)
     if (methods.updates(method)) return std::nullopt;
-  return methods.others.size() == 1 ? "no method of the curves changes as little as is allowed"
-                                    : "no method that is allowed reaches the loss on the curves";
+  if (methods.others.size() > 1) return "no method that is allowed reaches the loss on the curves";
+  return methods.left_out.empty() ? "no method of the curves changes as little as is allowed"
+                                  : "no method that is allowed can be played";
 }
 
 void ScenarioAdviser::try_methods(Duration time, Searched also, StaticStarts starts) {
@@ -262,20 +263,17 @@ void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& wi
   for (std::size_t method = 0; method < methods.others.size(); ++method) {
     if (!methods.updates(method)) continue;
     pool_.note_evaluated();
-    const Result<Scenario> own =
-        scenario_with_method(schedule, scenario_, methods, method, *beside);
-    if (!own) return refuse_method(own.refusal().reason);
-    const FamilyMember& member = methods.others[method];
-    const Result<Duration> time = time_with_method(schedule, scenario_, *own, member, *beside);
-    if (!time) return refuse_method(time.refusal().reason);
-    const bool is_exact = change_of(member) == TrainingChange::exact;
+    const Result<MethodPlay> play = play_method(schedule, scenario_, methods, method, *beside);
+    if (!play) return refuse_method(play.refusal().reason);
+    const bool is_exact = change_of(methods.others[method]) == TrainingChange::exact;
     add({.schedule = schedule,
          .overlap = "",
-         .makespan = *time,
+         .makespan = play->update,
          .ideas = is_exact ? with : with | only(Idea::method),
          .method = method,
-         .message = *own->train.message,
-         .alone = beside->alone});
+         .message = *play->scenario.train.message,
+         .alone = beside->alone,
+         .forecast = play->forecast});
   }
 }
 

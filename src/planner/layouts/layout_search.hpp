@@ -72,7 +72,8 @@ struct LayoutSearch {
   /// stopped; 0: they are the best. nullopt: not known, for it did not look at every point.
   std::optional<double> gap_time = 0, gap_cost = 0;
   /// The least `bound` and the least cost by it of what fits and may be in time, of any order:
-  /// least_of_any_order(), whether it was evaluated or not; nullopt: there is none.
+  /// least_of_any_order(), whether it was evaluated or not; nullopt: there is none. Layouts, not
+  /// plans: `bound` is below what any order takes, and `iteration` repeats it.
   std::optional<LayoutPlan> soonest{}, thriftiest{};
 };
 

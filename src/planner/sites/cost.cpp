@@ -60,13 +60,17 @@ std::vector<double> egress_of_pipeline(const GpuInventory& inventory,
   return bytes;
 }
 
+double egress_dollars_of(double bytes, const Datacenter& from) {
+  constexpr double kBytesOfPrice = 1e9;
+  return bytes / kBytesOfPrice * from.egress_price.value_or(0);
+}
+
 double egress_dollars_of_pipeline(const GpuInventory& inventory, const StagePlacement& placement) {
   const std::vector<double> bytes = egress_of_pipeline(inventory, placement);
   double dollars = 0;
   for (std::size_t i = 0; i < placement.size(); ++i)
-    dollars +=
-        bytes[i] / 1e9 *
-        inventory.scenario().datacenters[index(placement[i].datacenter)].egress_price.value_or(0);
+    dollars += egress_dollars_of(bytes[i],
+                                 inventory.scenario().datacenters[index(placement[i].datacenter)]);
   return dollars;
 }
 

@@ -40,7 +40,10 @@ struct SiteFigures {
 [[nodiscard]] std::vector<double> egress_of_pipeline(const GpuInventory& inventory,
                                                      const StagePlacement& placement);
 
-/// $ of that: bytes / 1e9 * egress_price.
+/// $ of bytes that leave a datacenter: bytes / 1e9 * egress_price, or 0 where it is not given.
+[[nodiscard]] double egress_dollars_of(double bytes, const Datacenter& from);
+
+/// $ of egress_of_pipeline().
 [[nodiscard]] double egress_dollars_of_pipeline(const GpuInventory& inventory,
                                                 const StagePlacement& placement);
 

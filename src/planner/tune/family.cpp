@@ -192,6 +192,17 @@ UpdatesToLoss updates_between(const FamilyBetween& between, double loss,
 
 }  // namespace
 
+void exchange_as(Training& train, const FamilyMember& member) {
+  train.compress.exchange = member.exchange;
+  train.serve = member.serve;
+  train.staleness = member.staleness;
+  train.local_steps = member.local_steps;
+  train.adapt.every = 0;
+  if (member.has_host_tasks) return;
+  for (const auto task : kPartCosts)
+    if (!(train.costs.*task).empty()) train.costs.*task = {Duration::zero()};
+}
+
 UpdatesToLoss updates_to(const FamilyMember& member, double loss, std::optional<int> left_out) {
   if (member.between) return updates_between(*member.between, loss, left_out);
   UpdatesToLoss found;

@@ -20,6 +20,9 @@ struct FamilyCurve {
 
 struct FamilyBetween;
 
+/// At the end of a method's name: batches are divided by the throughput of the replicas.
+inline constexpr std::string_view kHetero = "+hetero";
+
 /// A method of training together that was tried: how it exchanges, and how it learns.
 struct FamilyMember {
   std::string method;  ///< as bench_train was told it
@@ -37,6 +40,10 @@ struct FamilyMember {
   /// Its neighbours, where no one ran it: planner/tune/family_between.hpp. Without curves then.
   std::shared_ptr<const FamilyBetween> between{};
 };
+
+/// [train] as the member exchanges, without a controller. Tasks that it does not have take no time
+/// (`--set` says that, too). Not in it: how large sets are, `fragments` and `overlap`, kHetero.
+void exchange_as(Training& train, const FamilyMember& member);
 
 /// Reads a table with the columns method, seed, exchange, serve, staleness, local_steps, wan_bytes,
 /// updates, validation (in any order, others left aside), and where it has them fragments (or 1),

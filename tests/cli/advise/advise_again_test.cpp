@@ -1,5 +1,7 @@
 // What advice prints and keeps, played again by other commands.
+#include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -79,7 +81,16 @@ TEST_F(AdviseAgain, PlaysUpdatesOfAMethod) {
   const std::vector<std::string> again =
       advised({scenario("train-2dc.toml"), "--search-moves", "20", "--allow", "lossy", "--curves",
                scenario("train-2dc-curves.csv")});
-  EXPECT_GT(answer(again)["schedules"][0]["stream"]["wan_bytes"].get<double>(), 0);
+  const double one_way = answer(again)["schedules"][0]["stream"]["wan_bytes"];
+  const nlohmann::json best = plans()[0];
+  ASSERT_EQ(best["loss"]["method"], "diloco:20");
+  EXPECT_NEAR(2 * one_way, 1'055'456, 8000) << "as on its curve";
+  double message = 0;
+  for (const std::string set : best["set"])
+    if (constexpr std::string_view kMessage = "train.message="; set.starts_with(kMessage))
+      message = std::stod(set.substr(kMessage.size()));
+  ASSERT_GT(message, 0);
+  EXPECT_EQ(std::fmod(one_way, message), 0) << "a set of each part";
 }
 
 TEST_F(AdviseAgain, FillsBubblesWithThePrompts) {

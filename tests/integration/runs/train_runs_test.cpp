@@ -256,6 +256,12 @@ bandwidth = "200Mbps"
     EXPECT_EQ(curve["wan"]["between_stages_bytes"], kActivations) << "all stages are apart";
     EXPECT_GT(curve["wan"]["payload_bytes"].get<std::int64_t>(), kActivations);
   }
+  const std::vector<planner::FamilyMember> members = members_of_run(out());
+  ASSERT_EQ(members.size(), curves().size());
+  for (std::size_t i = 0; i < members.size(); ++i)
+    EXPECT_NEAR(12 * members[i].wan_bytes,
+                curves()[i]["wan"]["payload_bytes"].get<double>() - kActivations, 12)
+        << "activations are no part of an exchange";
 }
 
 /// Whichever rank sends it, and in the last iteration, after which no loss can show it: replica 0

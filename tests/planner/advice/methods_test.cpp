@@ -14,6 +14,7 @@ namespace longhaul::planner {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Blocks of 30 ms in all, a million numbers: 4 MB of f32 at 1 MB a second, 5 ms away.
@@ -65,9 +66,9 @@ Duration time_of_method(std::size_t method, const Scenario& scenario) {
   const Schedule schedule = make_schedule("1f1b", scenario).schedule;
   const TrainingMethods methods = methods_of_thin_link();
   const BesideMethods beside = beside_methods(schedule, scenario, methods).or_throw();
-  const Scenario own = scenario_with_method(schedule, scenario, methods, method, beside).or_throw();
-  EXPECT_EQ(own.train.message, Bytes{1'000'000}) << "a quarter of 4 MB";
-  return time_with_method(schedule, scenario, own, methods.others[method], beside).or_throw();
+  const MethodPlay play = play_method(schedule, scenario, methods, method, beside).or_throw();
+  EXPECT_EQ(play.scenario.train.message, Bytes{1'000'000}) << "a quarter of 4 MB";
+  return play.update;
 }
 Duration time_of_method(std::size_t method) {
   return time_of_method(method, scenario::parse_scenario(kThinLink, "thin.toml"));
@@ -79,6 +80,59 @@ TEST(Methods, TakeTheTimeOfTheirBytes) {
   // The exchange of an iteration goes on beside the next one, which is no help to a link that is
   // never idle.
   EXPECT_EQ(time_of_method(3), milliseconds{1000});
+}
+
+// The first ten exchanges of all numbers, 4 s and 5 ms beside the blocks; the other ninety of a
+// quarter of them.
+TEST(Methods, PayForFirstExchangesThatSendMore) {
+  const Scenario scenario = scenario::parse_scenario(kThinLink, "thin.toml");
+  const Schedule schedule = make_schedule("1f1b", scenario).schedule;
+  FamilyMember onebit = member_of("onebit:warmup=10", 250, 100);
+  onebit.early_exchanges = 10;
+  onebit.early_wan_bytes = 1000;
+  FamilyMember seldom = member_of("diloco:10", 250, 100, 0, 10);
+  seldom.early_exchanges = 4;
+  seldom.early_wan_bytes = 1000;
+  AdviceOptions options;
+  options.moves = 20;
+  options.threads = 1;
+  options.methods =
+      allowed_methods({member_of("none", 1000, 100), onebit, seldom}, TrainingChange::lossy, 1);
+  const BesideMethods beside = beside_methods(schedule, scenario, *options.methods).or_throw();
+  const auto play = [&](std::size_t method) {
+    return play_method(schedule, scenario, *options.methods, method, beside).or_throw();
+  };
+  EXPECT_EQ(play(1).scenario.train.message, Bytes{1'000'000}) << "of a later one";
+  EXPECT_EQ(play(1).forecast.early_period, milliseconds{30 + 4000 + 5});
+  EXPECT_EQ(play(1).forecast.period, milliseconds{30 + 1000 + 5});
+  EXPECT_EQ(play(1).update, Duration{milliseconds{10 * 4035 + 90 * 1035}} / 100);
+  // Ten exchanges in all.
+  EXPECT_EQ(play(2).update,
+            Duration{milliseconds{4 * (9 * 30 + 4035) + 6 * (9 * 30 + 1035)}} / 100);
+  const Advice advice = advise(scenario, options).or_throw();
+  ASSERT_EQ(advice.best().method, 2U);
+  // Gradients of weights before those of inputs, whose 10 ms then lie under each exchange.
+  EXPECT_EQ(advice.best().score, Duration{milliseconds{25'050 - 10 * 10}}.count());
+}
+
+TEST(Methods, AreLeftOutWhereNoPlanCanExchangeAsTheyDo) {
+  FamilyMember fragments = member_of("streaming-diloco:4,2", 250, 100, 0, 4);
+  fragments.fragments = 2;
+  FamilyMember overlap = member_of("streaming-diloco:4,1,1", 250, 100, 0, 4);
+  overlap.overlap = 1;
+  const TrainingMethods methods = allowed_methods(
+      {member_of("none", 1000, 100), fragments, overlap, member_of("int8+hetero", 250, 100),
+       member_of("diloco:4", 250, 100, 1, 4), member_of("int8", 250, 100)},
+      TrainingChange::lossy, 1);
+  ASSERT_EQ(methods.others.size(), 2U);
+  EXPECT_EQ(methods.others[1].method, "int8");
+  std::vector<std::string> left_out;
+  for (const auto& each : methods.left_out) left_out.push_back(each.method);
+  EXPECT_THAT(left_out, ElementsAre("streaming-diloco:4,2", "streaming-diloco:4,1,1", "int8+hetero",
+                                    "diloco:4"));
+  EXPECT_TRUE(allowed_methods({member_of("none", 1000, 100), fragments}, TrainingChange::stale, 1)
+                  .left_out.empty())
+      << "it is not allowed";
 }
 
 TEST(Methods, ThatAreLateHideAnExchangeButNoBlocks) {

@@ -173,12 +173,10 @@ std::optional<std::pair<Score, std::size_t>> best_method(const Schedule& schedul
   if (!beside) return std::nullopt;
   std::optional<std::pair<Score, std::size_t>> best;
   for (std::size_t method = 0; method < methods.others.size(); ++method) {
-    const auto own = scenario_with_method(schedule, scenario, methods, method, *beside);
-    if (!own) continue;
-    const auto time = time_with_method(schedule, scenario, *own, methods.others[method], *beside);
-    const auto updates = methods.updates(method);
-    if (!time || !updates) continue;
-    const Score score = std::llround(static_cast<double>(time->count()) * *updates);
+    const auto play = play_method(schedule, scenario, methods, method, *beside);
+    if (!play) continue;
+    const double updates = *play->forecast.updates.median;
+    const Score score = std::llround(static_cast<double>(play->update.count()) * updates);
     if (!best || score < best->first) best = {score, method};
   }
   return best;

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "collective/overlap/overlaps.hpp"
 #include "plan/lowering/lower.hpp"
 #include "planner/layouts/layout_search.hpp"
 #include "planner/layouts/problems.hpp"
+#include "planner/overlap/evaluate_overlap.hpp"
 #include "planner/predict/predict.hpp"
 #include "planner/search/makespan.hpp"
 #include "scenario/reader/load.hpp"
@@ -204,6 +206,68 @@ TEST(LeastOfAnyOrder, HoldsForEveryOrder) {
       }
     }
   EXPECT_GT(below_another_bound, 5);
+}
+
+/// Of pipelines that lend each other their links: as if each had those of all.
+Duration least_with_pooled_links(const LayoutProblem& problem, const Layout& layout,
+                                 int pipelines) {
+  LayoutTimer timer{problem};
+  EXPECT_NE(timer.graph(layout), nullptr);
+  LayoutTimes times = timer.times(layout);
+  for (LayoutTimes::Border& border : times.borders) border.transfer /= pipelines;
+  return least_of_any_order(layout, times);
+}
+
+TEST(LeastOfAnyOrder, HoldsForOrdersThatKnowTheLinks) {
+  Random random{32};
+  std::map<LayoutOrder, int> made;
+  for (const LayoutProblem& problem : {test::layout_problem(16), test::two_sites(16)})
+    for (int i = 0; i < 60; ++i) {
+      const Layout layout = random_layout(random, problem, test::orders_that(true));
+      LayoutTimer timer{problem};
+      ASSERT_NE(timer.graph(layout), nullptr);
+      const auto order = make_aware_order(problem, layout, timer.times(layout));
+      if (!order) continue;
+      ++made[layout.order];
+      const int pipelines = layout.order == LayoutOrder::atlas ? layout.data : 1;
+      EXPECT_LE(least_with_pooled_links(problem, layout, pipelines), order->makespan)
+          << to_string(layout.order) << ' ' << i;
+    }
+  for (const LayoutOrder order : test::orders_that(true))
+    EXPECT_GT(made[order], 5) << to_string(order);
+}
+
+/// Of the representative, which is searched further: with turns on the WAN where stages are apart,
+/// with collectives hidden where replicas are.
+TEST(LeastOfAnyOrder, HoldsForTurnsAndOverlapsOfTheRepresentative) {
+  const LayoutProblem problem = test::two_sites();
+  Layout layout;
+  layout.data = 4;
+  layout.pipeline = 2;
+  layout.placing = 1;
+  const auto part_of = [&](int cell) {
+    return scenario::parse_scenario(
+        representative_text(problem, timed(problem, layout), "part", cell), "part.toml");
+  };
+  const Scenario in_turns = part_of(4);
+  const Schedule turns = schedule::generate("atlas", in_turns);
+  ASSERT_EQ(turns.cell, 4);
+  EXPECT_LE(least_with_pooled_links(problem, layout, 4), makespan_of(turns, in_turns));
+
+  layout.placing = 2;
+  LayoutProblem without_links = problem;
+  for (std::vector<SiteLink>& row : without_links.links) row.assign(row.size(), {});
+  const Duration least = least_with_pooled_links(without_links, layout, 1);
+  const Scenario apart = part_of(1);
+  ASSERT_EQ(apart.parallel.replicas, 2);
+  const Schedule schedule = schedule::generate("1f1b", apart);
+  int played = 0;
+  for (const collective::Overlap& overlap : collective::overlaps())
+    if (const auto result = evaluate_overlap(overlap, schedule, apart)) {
+      ++played;
+      EXPECT_LE(least, result->makespan) << overlap.name;
+    }
+  EXPECT_GT(played, 0);
 }
 
 TEST(ScenarioText, IsTomlWhateverTheModelsName) {

@@ -52,6 +52,24 @@ TEST(Family, ReadsCurvesByMethodAndSeed) {
   EXPECT_EQ(members[0].curves[1].points[1], (std::pair{20, 2.0}));
 }
 
+TEST(Family, SaysHowAMemberExchanges) {
+  FamilyMember member = two_methods()[1];
+  Training train;
+  train.adapt.every = 3;
+  train.costs.compress = {Duration{5}, Duration{6}};
+  exchange_as(train, member);
+  EXPECT_EQ(train.compress.exchange, SetExchange::sites);
+  EXPECT_EQ(train.serve, Serve::arrival);
+  EXPECT_EQ(train.staleness, 0);
+  EXPECT_EQ(train.local_steps, 10);
+  EXPECT_EQ(train.adapt.every, 0);
+  EXPECT_THAT(train.costs.compress, SizeIs(2)) << "it has tasks on the host";
+  member.has_host_tasks = false;
+  exchange_as(train, member);
+  EXPECT_EQ(train.costs.compress, std::vector{Duration::zero()});
+  EXPECT_TRUE(train.costs.merge.empty());
+}
+
 TEST(Family, CountsUpdatesToALoss) {
   const std::vector<FamilyMember> members = two_methods();
   const UpdatesToLoss dense = updates_to(members[0], 2);
