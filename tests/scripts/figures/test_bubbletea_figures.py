@@ -13,8 +13,8 @@ import fakes
 from longhaul import errors, provenance
 from longhaul.commands import figure
 from longhaul.errors import guarded
-from longhaul.figures.bubbletea import (failure, fig13, fig13_measured, fig14, gpus, placement,
-                                        untouched, value, value_picture, wait)
+from longhaul.figures.bubbletea import (failure, fig13, fig13_measured, fig14, frontier, gpus,
+                                        placement, untouched, value, value_picture, wait)
 from longhaul.papers import claims, prefill_times
 
 
@@ -29,6 +29,35 @@ class Figure14(unittest.TestCase):
         self.assertEqual(said["bubbletea-pp8-short-ms"].verdict, claims.HOLDS)
         self.assertEqual(said["bubbletea-pp1-long"].verdict, claims.FAILS)
         self.assertIn("2 chunks", said["bubbletea-pp1-long"].why)
+
+    def test_simulated_prompts_follow_the_arithmetic(self):
+        points = fig14.profile()
+        for stages in fig14.DEGREES:
+            found = fig14.simulated_ms(stages)
+            self.assertEqual(tuple(found), fig14.TOKENS)
+            for tokens, ms in found.items():
+                self.assertAlmostEqual(ms, fig14.ttft_ms(fig14.whole_ms(points, tokens), stages, 1), places=4)
+
+
+class Frontier(unittest.TestCase):
+    def test_classes_are_of_the_lengths_they_are_named_for(self):
+        by_length = [{"below_tokens": 1024, "offered": 3, "refused": 0},
+                     {"below_tokens": 2048, "offered": 2, "refused": 1},
+                     {"below_tokens": 4096, "offered": 2, "refused": 0},
+                     {"below_tokens": None, "offered": 2, "refused": 2}]
+        found = {column: frontier.refused_between(by_length, *between)
+                 for column, between in frontier.CLASSES.items()}
+        self.assertEqual(found, {"refused_short": 0, "refused_middle": 0.25, "refused_long": 1})
+
+    def test_a_stage_of_two_is_of_twice_as_many_gpus(self):
+        found = {"utilisation": {"training": 0.5, "total": 0.9, "useful": 0.8, "upper_bound": 1,
+                                 "bound_reason": "flow"},
+                 "requests": {"offered": 4, "refused": {"slo": 1, "memory": 1}, "by_length": []},
+                 "iterations": 2, "period_ns": 1e9, "tokens_served": 4800,
+                 "ttft_ns": {"p50": 1e6, "p99": 2e6}}
+        for idea, tokens in (("chunks", 200), ("skewed", 100)):
+            row = frontier.row_of(idea, "1", frontier.IDEAS[idea][1], found)
+            self.assertEqual((row["tokens_per_s"], row["tokens_per_s_gpu"], row["refused"]), (2400, tokens, 0.5))
 
 
 class Wait(unittest.TestCase):
