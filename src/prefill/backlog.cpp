@@ -13,11 +13,18 @@ namespace {
 /// ends.
 std::int64_t most_refused(const std::vector<Request>& file) { return std::ssize(file); }
 
+/// All that a backlog keeps account of.
+ControllerMeans memory_of(const ControllerMeans& means) {
+  return {.memory = means.memory, .held_after = means.held_after};
+}
+
 std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
                                       const std::vector<Served>& served,
                                       const std::vector<Request>& file, PlacementPolicy policy,
-                                      const BacklogOptions& options) {
-  Controller controller{iteration, served, policy, {false, options.iterations, options.apart}};
+                                      const BacklogOptions& options, const ControllerMeans& means) {
+  Controller controller{
+      iteration, served, policy, {false, options.iterations, options.apart}, memory_of(means)};
+  std::vector<std::int64_t> longest(served.size(), 0);  // that was placed, by model
   EndlessFile requests{file};
   std::priority_queue<Duration, std::vector<Duration>, std::greater<>> starts;
   std::vector<Decision> decisions;
@@ -28,12 +35,43 @@ std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
       starts.pop();
     }
     Decision decision = controller.decide(requests.next(arrival));
-    if (decision.refused == RefusalReason::closed) break;
+    // What had enough memory before has too little in what is left of the stretch.
+    const bool is_over = decision.refused == RefusalReason::memory &&
+                         decision.tokens <= longest[decision.model];
+    if (is_over || decision.refused == RefusalReason::closed) break;
     refused = decision.refused ? refused + 1 : 0;
-    if (!decision.refused) starts.push(decision.start);
+    if (!decision.refused) {
+      starts.push(decision.start);
+      longest[decision.model] = std::max(longest[decision.model], decision.tokens);
+    }
     decisions.push_back(std::move(decision));
   }
   return decisions;
+}
+
+/// Could a GPU have too little for the longest prompts of the file, as many as a filler may have on
+/// it at once?
+bool may_run_short(const std::vector<Served>& served, const std::vector<Request>& file,
+                   const ControllerMeans& means) {
+  if (!means.memory) return false;
+  const auto& [model, serving] = served.front();
+  std::int64_t tokens = 0;
+  for (const Request& request : file)
+    if (model.time(request.tokens)) tokens = std::max(tokens, request.tokens);
+  // The prompts of a pass, and those that are still held after they ended.
+  std::int64_t passes = 1;
+  if (means.held_after > Duration{}) passes += means.held_after / least_stage_time(served) + 1;
+  const Bytes most = held_memory(model, tokens, 0) * (passes * std::max(1, model.batch));
+  return std::ranges::any_of(serving.pipelines, [&](const Pipeline& pipeline) {
+    const auto least = means.memory->least_free(pipeline.ranks.front());
+    return least && *least < most;
+  });
+}
+
+/// What fills bubbles by length looks at no time of an answer.
+std::vector<Served> without_slo(std::vector<Served> served) {
+  for (Served& each : served) each.model.slo_ttft.reset();
+  return served;
 }
 
 /// Fills bubbles from the queue, one after the other as they open.
@@ -108,11 +146,13 @@ private:
 std::vector<Decision> place_backlog(const IterationBubbles& iteration,
                                     const std::vector<Served>& served,
                                     const std::vector<Request>& file, PlacementPolicy policy,
-                                    const BacklogOptions& options) {
+                                    const BacklogOptions& options, const ControllerMeans& means) {
   for (const Request& request : file) (void)served_index(request, served);
   const ServedModel& model = served.front().model;
   if (!fills_by_length(policy, served.size(), model.stages))
-    return in_strict_order(iteration, served, file, policy, options);
+    return in_strict_order(iteration, served, file, policy, options, means);
+  if (may_run_short(served, file, means))
+    return in_strict_order(iteration, without_slo(served), file, policy, options, means);
   if (model.chunk > 0 || model.batch > 1)
     return PassFiller{iteration, served.front(), file, options}.fill();
   return BubbleFiller{iteration, served, file, options}.fill();

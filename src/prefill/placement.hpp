@@ -240,11 +240,16 @@ struct BacklogOptions {
 /// oldest first of equally full choices. One that fits into what is left of a bubble, and sees a
 /// later one placed there, is passed over; after `patience` times it goes first. With chunks or
 /// batches as PassFiller says; with several stages or models in strict order, too, each where it
-/// ends earliest or fits best. Throws Error where a request of the file names no served model.
-[[nodiscard]] std::vector<Decision> place_backlog(const IterationBubbles& iteration,
-                                                  const std::vector<Served>& served,
-                                                  const std::vector<Request>& file,
-                                                  PlacementPolicy policy,
-                                                  const BacklogOptions& options);
+/// ends earliest or fits best.
+///
+/// Of `means` memory counts, and how long it is held; nothing else. What fills bubbles by length
+/// looks at no memory: where a GPU could ever have too little for the longest prompts that it may
+/// hold at once, requests are placed in strict order, too, without batches; one that is refused for
+/// memory was never placed at its length before. Throws Error where a request of the file names no
+/// served model.
+[[nodiscard]] std::vector<Decision> place_backlog(
+    const IterationBubbles& iteration, const std::vector<Served>& served,
+    const std::vector<Request>& file, PlacementPolicy policy, const BacklogOptions& options,
+    const ControllerMeans& means = {});
 
 }  // namespace longhaul::prefill

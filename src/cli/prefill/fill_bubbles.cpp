@@ -209,7 +209,8 @@ FilledSchedule place_prompts(SimulatedBubbles bubbles, const Scenario& scenario,
     const TimePoint begin = now();
     iterations = input.backlog->iterations;
     filled.decisions =
-        prefill::place_backlog(iteration, served, input.requests, input.policy, *input.backlog);
+        prefill::place_backlog(iteration, served, input.requests, input.policy, *input.backlog,
+                               means_of(filled.bubbles, scenario, input, served));
     filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
   } else {
     fill_open_loop(scenario, input, filled);

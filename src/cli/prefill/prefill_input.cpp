@@ -51,9 +51,6 @@ std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const Pre
   std::vector<std::string> left_out;
   if (!input.backlog) return left_out;
   const auto some = [&](const auto& has) { return std::ranges::any_of(scenario.served, has); };
-  if (prefill::limits_memory(scenario) &&
-      some([](const ServedModel& each) { return each.dimensions.has_value(); }))
-    left_out.emplace_back("memory");
   if (some([](const ServedModel& each) { return each.decode.has_value(); }))
     left_out.emplace_back("decode");
   if (some([](const ServedModel& each) { return each.prefix_cache > Bytes{}; }))

@@ -74,7 +74,7 @@ std::vector<prefill::Decision> place(const PlannedStretches& planned,
     prefill::BacklogOptions backlog = *settings.backlog;
     backlog.apart = true;
     return prefill::place_backlog(planned.bubbles, planned.served, planned.requests,
-                                  settings.policy, backlog);
+                                  settings.policy, backlog, means_of(planned, settings));
   }
   const prefill::FillRange range{false, settings.pairs, true};
   if (planned.sends_kv()) return place_with_kv(planned, settings, range);
@@ -99,9 +99,6 @@ void require_playable(const PlannedStretches& planned, const PrefillSettings& se
                      "play prefills as long as they are estimated"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
   }
-  if (planned.limits_memory() && settings.backlog)
-    fail("{}: a backlog keeps no account of memory. Leave memory.capacity out.",
-         planned.scenario.name);
   if (planned.limits_memory() && settings.manners == prefill::Manners::careless)
     fail("{}: --policy careless keeps no account of memory. Leave memory.capacity out.",
          planned.scenario.name);

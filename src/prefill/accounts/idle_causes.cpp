@@ -91,12 +91,12 @@ public:
     if (until <= from) return;
     if (gpu.shortest == Duration::max()) return add(IdleCause::no_request, from, until);
     if (until - from < gpu.shortest) return add(IdleCause::too_small, from, until);
-    if (backlog_) return add(blocked(gpu, 0), from, until);
     auto step = std::prev(std::ranges::upper_bound(steps_, from, {}, &WaitingStep::at));
     while (from < until) {
       const auto next = std::next(step);
       const Duration end = next == steps_.end() ? until : std::min(until, next->at);
-      add(step->waiting > 0 ? blocked(gpu, step->for_memory) : IdleCause::no_request, from, end);
+      const bool some_wait = backlog_ || step->waiting > 0;
+      add(some_wait ? blocked(gpu, step->for_memory) : IdleCause::no_request, from, end);
       from = end;
       step = next;
     }

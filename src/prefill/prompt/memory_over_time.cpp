@@ -63,6 +63,12 @@ std::optional<Bytes> MemoryOverTime::most_free(std::int32_t rank) const {
   return std::ranges::max_element(steps, {}, &FreeMemoryStep::bytes)->bytes;
 }
 
+std::optional<Bytes> MemoryOverTime::least_free(std::int32_t rank) const {
+  const auto& steps = steps_[at(rank)];
+  if (steps.empty()) return std::nullopt;
+  return std::ranges::min_element(steps, {}, &FreeMemoryStep::bytes)->bytes;
+}
+
 void MemoryOverTime::hold(std::int32_t rank, Duration from, Duration until, Bytes bytes) {
   holds_[at(rank)].push_back({from, until, bytes});
   last_release_ = std::max(last_release_, until);

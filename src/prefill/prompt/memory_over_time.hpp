@@ -34,6 +34,8 @@ public:
                                                             Duration until, Bytes need) const;
   /// The most that is ever free, where nothing is held.
   [[nodiscard]] std::optional<Bytes> most_free(std::int32_t rank) const;
+  /// The least.
+  [[nodiscard]] std::optional<Bytes> least_free(std::int32_t rank) const;
   void hold(std::int32_t rank, Duration from, Duration until, Bytes bytes);
   /// No call asks before this time any more.
   void forget(std::int32_t rank, Duration before);

@@ -157,9 +157,9 @@ TEST_F(PrefillCommand, SaysWhatABacklogLeavesOut) {
                                 "--set",      "prefill.prefix_cache=1GB"};
   const Outcome found = run(more);
   ASSERT_EQ(found.code, 0) << found.err;
-  EXPECT_THAT(found.out, HasSubstr(note + "memory, decode, prefix_cache\n"));
+  EXPECT_THAT(found.out, HasSubstr(note + "decode, prefix_cache\n"));
   more.emplace_back("--json");
-  EXPECT_EQ(run(more).json()["left_out"], nlohmann::json({"memory", "decode", "prefix_cache"}));
+  EXPECT_EQ(run(more).json()["left_out"], nlohmann::json({"decode", "prefix_cache"}));
   EXPECT_EQ(run(more).json()["not_counted"], nlohmann::json::array());
   const nlohmann::json open_loop = run({"--requests", requests_, "--json"}).json();
   EXPECT_EQ(open_loop["left_out"], nlohmann::json::array());
