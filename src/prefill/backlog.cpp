@@ -36,8 +36,8 @@ std::vector<Decision> in_strict_order(const IterationBubbles& iteration,
     }
     Decision decision = controller.decide(requests.next(arrival));
     // What had enough memory before has too little in what is left of the stretch.
-    const bool is_over = decision.refused == RefusalReason::memory &&
-                         decision.tokens <= longest[decision.model];
+    const bool is_over =
+        decision.refused == RefusalReason::memory && decision.tokens <= longest[decision.model];
     if (is_over || decision.refused == RefusalReason::closed) break;
     refused = decision.refused ? refused + 1 : 0;
     if (!decision.refused) {

@@ -146,6 +146,7 @@ Decision Controller::answer(const Request& request, Duration network, std::optio
   decision.end = choice->end;
   decision.passes = choice->passes;
   decision.waited_for_memory = choice->waited_for_memory;
+  decision.wanted = choice->wanted;
   if (!choice->passes.empty()) {
     decision.compute = Duration{};
     for (const PlacedPass& pass : choice->passes) decision.compute += pass.time;

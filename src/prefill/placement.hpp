@@ -58,6 +58,7 @@ struct Decision {
   std::int32_t datacenter = 0;         ///< whose controller placed it
   std::int32_t decode_rank = -1;       ///< which one of the datacenter; -1: none
   bool waited_for_memory = false;      ///< some earlier start had too little
+  Duration wanted{};                   ///< of these: the first one
   std::int64_t cached = 0;             ///< leading tokens whose keys and values were there already
   Duration network{};                  ///< to the datacenter and back
   Duration kv{};                       ///< from `end` to the last key and value at the decode rank
@@ -130,6 +131,7 @@ private:
     Duration start{}, end{};
     Duration left{};  ///< of the gap of the first stage
     bool waited_for_memory = false;
+    Duration wanted{};
     std::vector<PlacedPass> passes{};
   };
   /// A request as one model serves it.
@@ -247,9 +249,17 @@ struct BacklogOptions {
 /// hold at once, requests are placed in strict order, too, without batches; one that is refused for
 /// memory was never placed at its length before. Throws Error where a request of the file names no
 /// served model.
-[[nodiscard]] std::vector<Decision> place_backlog(
-    const IterationBubbles& iteration, const std::vector<Served>& served,
-    const std::vector<Request>& file, PlacementPolicy policy, const BacklogOptions& options,
-    const ControllerMeans& means = {});
+[[nodiscard]] std::vector<Decision> place_backlog(const IterationBubbles& iteration,
+                                                  const std::vector<Served>& served,
+                                                  const std::vector<Request>& file,
+                                                  PlacementPolicy policy,
+                                                  const BacklogOptions& options,
+                                                  const ControllerMeans& means = {});
+
+/// Sends keys and values of a backlog's prompts, in the order in which they end, and sets when the
+/// first token of each is there. A place at a decode rank is always free. Nothing of models without
+/// dimensions or `decode`.
+void send_backlog_keys(std::vector<Decision>& decisions, const std::vector<Served>& served,
+                       KvSending sending, KvLink& link);
 
 }  // namespace longhaul::prefill

@@ -1,10 +1,34 @@
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "base/index.hpp"
 #include "prefill/placement.hpp"
 
 namespace longhaul::prefill {
+namespace {
+
+/// What a stage sends as its layers get ready; `context`: tokens that were there before.
+std::vector<ReadyBytes> keys_of_passes(const ServedModel& model, std::span<const PlacedPass> passes,
+                                       std::int64_t context, int stage, KvSending sending) {
+  std::vector<ReadyBytes> ready;
+  // A cached prefix is sent with the first pass: the decode rank has none of it.
+  std::int64_t before = context;
+  for (const PlacedPass& pass : passes) {
+    const auto layers =
+        ready_layers(stage_kv(model, pass.tokens + before, stage), layers_of_stage(model, stage),
+                     pass.start + stage_offset(model, pass.time, stage),
+                     model.stage_time(pass.time, stage), sending);
+    ready.insert(ready.end(), layers.begin(), layers.end());
+    before = 0;
+  }
+  if (sending == KvSending::whole)
+    for (ReadyBytes& part : ready) part.at = ready.back().at;
+  return ready;
+}
+
+}  // namespace
+
 Bytes Controller::lacking_memory(const Asked& asked) const {
   if (!means_.memory) return {};
   const ServedModel& model = asked.served->model;
@@ -76,6 +100,7 @@ std::optional<Controller::Choice> Controller::choose_within_memory(const Asked& 
   if (!best) return best;
   lacks = {};
   best->waited_for_memory = true;
+  best->wanted = first->start;
   return best;
 }
 
@@ -114,27 +139,12 @@ bool Controller::sends_keys(const ServedModel& model) const {
   return means_.link && sends_kv(model);
 }
 
-/// What a stage sends as its layers get ready.
 std::vector<ReadyBytes> Controller::keys_of(const Asked& asked, const Choice& choice,
                                             int stage) const {
-  const ServedModel& model = asked.served->model;
   const PlacedPass whole{choice.start, asked.whole, asked.tokens, asked.tokens};
-  const std::span<const PlacedPass> passes =
-      choice.passes.empty() ? std::span{&whole, 1} : std::span{choice.passes};
-  std::vector<ReadyBytes> ready;
-  // A cached prefix is sent with the first pass: the decode rank has none of it.
-  std::int64_t before = asked.context;
-  for (const PlacedPass& pass : passes) {
-    const auto layers =
-        ready_layers(stage_kv(model, pass.tokens + before, stage), layers_of_stage(model, stage),
-                     pass.start + stage_offset(model, pass.time, stage),
-                     model.stage_time(pass.time, stage), means_.sending);
-    ready.insert(ready.end(), layers.begin(), layers.end());
-    before = 0;
-  }
-  if (means_.sending == KvSending::whole)
-    for (ReadyBytes& part : ready) part.at = ready.back().at;
-  return ready;
+  return keys_of_passes(asked.served->model,
+                        choice.passes.empty() ? std::span{&whole, 1} : std::span{choice.passes},
+                        asked.context, stage, means_.sending);
 }
 
 Duration Controller::keys_there(const Asked& asked, const Choice& choice) {
@@ -174,6 +184,33 @@ void Controller::send_keys(const Asked& asked, const Choice& choice, Decision& d
   if (sends)
     decoding_[at(decision.decode_rank)].push_back(
         {choice.start, choice.end + decision.kv + decision.first_token});
+}
+
+void send_backlog_keys(std::vector<Decision>& decisions, const std::vector<Served>& served,
+                       KvSending sending, KvLink& link) {
+  std::vector<Decision*> done;
+  for (Decision& each : decisions)
+    if (each.is_done() && sends_kv(served[each.model].model)) done.push_back(&each);
+  std::ranges::stable_sort(done, {}, [](const Decision* each) { return each->end; });
+  std::vector<std::map<std::int32_t, const Pipeline*>> pipelines(served.size());
+  for (std::size_t i = 0; i < served.size(); ++i)
+    for (const Pipeline& pipeline : served[i].serving.pipelines)
+      pipelines[i].emplace(pipeline.number, &pipeline);
+  for (Decision* const each : done) {
+    const ServedModel& model = served[each->model].model;
+    const Pipeline& pipeline = *pipelines[each->model].at(each->pipeline);
+    const PlacedPass whole{each->start, each->compute, each->tokens, each->tokens};
+    const std::span<const PlacedPass> passes =
+        each->passes.empty() ? std::span{&whole, 1} : std::span{each->passes};
+    Duration there = each->end;
+    for (int stage = 0; stage < model.stages; ++stage)
+      there = std::max(there,
+                       link.send(pipeline.ranks[to_size(stage)],
+                                 keys_of_passes(model, passes, 0, stage, sending), *model.decode) +
+                           model.decode->latency);
+    each->kv = there - each->end;
+    each->first_token = model.decode->first_token;
+  }
 }
 
 }  // namespace longhaul::prefill

@@ -208,9 +208,11 @@ FilledSchedule place_prompts(SimulatedBubbles bubbles, const Scenario& scenario,
   if (input.backlog) {
     const TimePoint begin = now();
     iterations = input.backlog->iterations;
-    filled.decisions =
-        prefill::place_backlog(iteration, served, input.requests, input.policy, *input.backlog,
-                               means_of(filled.bubbles, scenario, input, served));
+    prefill::ControllerMeans means = means_of(filled.bubbles, scenario, input, served);
+    filled.decisions = prefill::place_backlog(iteration, served, input.requests, input.policy,
+                                              *input.backlog, means);
+    prefill::send_backlog_keys(filled.decisions, served, means.sending, *means.link);
+    filled.kv_delay = means.link->waited();
     filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
   } else {
     fill_open_loop(scenario, input, filled);

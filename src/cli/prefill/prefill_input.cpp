@@ -31,12 +31,10 @@ prefill::BacklogOptions backlog_options(const PrefillArguments& typed, const Sce
     if (!value->empty())
       fail("{}: it has no effect with --backlog (a queue that never empties). Leave one out.",
            option);
-  for (const auto& [option, value] : {std::pair{"--kv", &typed.kv}, {"--route", &typed.route}})
-    if (!value->empty())
-      fail(
-          "{}: it has no effect with --backlog (whose keys, values and datacenters count nothing). "
-          "Leave one out.",
-          option);
+  if (!typed.route.empty())
+    fail(
+        "--route: it has no effect with --backlog (whose datacenters count nothing). Leave one "
+        "out.");
   prefill::BacklogOptions backlog;
   backlog.waiting = whole_number("--backlog", typed.backlog, 1, kMostWaiting);
   backlog.iterations = scenario.run.iterations;
@@ -51,8 +49,10 @@ std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const Pre
   std::vector<std::string> left_out;
   if (!input.backlog) return left_out;
   const auto some = [&](const auto& has) { return std::ranges::any_of(scenario.served, has); };
-  if (some([](const ServedModel& each) { return each.decode.has_value(); }))
-    left_out.emplace_back("decode");
+  if (some([](const ServedModel& each) { return each.decode.has_value(); })) {
+    left_out.emplace_back("decode.slots");
+    if (prefill::limits_memory(scenario)) left_out.emplace_back("memory of keys that leave");
+  }
   if (some([](const ServedModel& each) { return each.prefix_cache > Bytes{}; }))
     left_out.emplace_back("prefix_cache");
   // What fills bubbles by length looks at no time; in strict order each is answered.

@@ -99,6 +99,11 @@ void require_playable(const PlannedStretches& planned, const PrefillSettings& se
                      "play prefills as long as they are estimated"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
   }
+  if (planned.limits_memory() && settings.backlog && is_planned && planned.sends_kv())
+    fail(
+        "{}: a planned backlog keeps no account of keys and values that leave. Leave "
+        "memory.capacity or prefill.decode out, or write --controller live.",
+        planned.scenario.name);
   if (planned.limits_memory() && settings.manners == prefill::Manners::careless)
     fail("{}: --policy careless keeps no account of memory. Leave memory.capacity out.",
          planned.scenario.name);

@@ -20,7 +20,8 @@ std::vector<WaitingStep> waiting_steps(const std::vector<Decision>& decisions) {
   for (const Decision& decision : decisions) {
     if (decision.refused) continue;
     const std::int64_t memory = decision.waited_for_memory;
-    steps.push_back({decision.arrival + decision.network / 2, 1, memory});
+    steps.push_back({decision.arrival + decision.network / 2, 1, 0});
+    steps.push_back({std::min(decision.wanted, decision.start), 0, memory});
     steps.push_back({decision.start, -1, -memory});
   }
   std::ranges::sort(steps, {}, &WaitingStep::at);

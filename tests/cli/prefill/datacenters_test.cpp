@@ -56,6 +56,28 @@ TEST_F(PrefillDatacenters, SendKeysToTheirDecodeRank) {
   EXPECT_NEAR(kv, 131'072 * 8.0 / 100 * 125, 1);
 }
 
+TEST_F(PrefillDatacenters, SendTheKeysOfABacklog) {
+  requests_ = directory_.write("hundred.jsonl", "{\"timestamp\": 0, \"input_length\": 100}\n");
+  const auto times = [&](const std::string& decode, std::vector<std::string> more) {
+    scenario_ = directory_.write("backlog.toml", with("", "model = \"llama3-8b\"\n" + decode));
+    more.insert(more.end(), {"--backlog", "3", "--json"});
+    const Outcome found = run(more);
+    EXPECT_EQ(found.code, 0) << found.err;
+    return found.json()["schedules"][0];
+  };
+  const auto without = times("", {});
+  EXPECT_EQ(without["ttft_parts_ns"]["kv"], 0);
+  const std::string decode = "decode = {rate = \"100Gbps\", first_token = \"5ms\"}\n";
+  const auto whole = times(decode, {"--kv", "whole"});
+  // 100 tokens of 131,072 bytes at 100 Gbps; prompts end 100 ms apart.
+  EXPECT_EQ(whole["ttft_parts_ns"]["kv"], 1'048'576);
+  EXPECT_EQ(whole["ttft_parts_ns"]["first_token"], 5'000'000);
+  EXPECT_EQ(whole["ttft_ns"]["max"].get<double>(),
+            without["ttft_ns"]["max"].get<double>() + 6'048'576);
+  EXPECT_EQ(times(decode, {"--kv", "layerwise"})["ttft_parts_ns"]["kv"], 1'048'576 / 32)
+      << "of the last layer";
+}
+
 // Blocks of training wait where a link is out, which a stream's answers do not know.
 TEST_F(PrefillDatacenters, RefuseAStreamWhereALinkHasWeather) {
   scenario_ = directory_.write(

@@ -90,6 +90,12 @@ TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
   PrefillSettings backlog;
   backlog.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 1};
   EXPECT_EQ(refusal({"memory.capacity=1GiB"}, tiny_input().at("requests"), backlog), "");
+  const std::vector<std::string> with_keys{"memory.capacity=1GiB", "prefill.model=llama3-8b",
+                                           "prefill.decode={rate = \"1Gbps\"}"};
+  EXPECT_THAT(refusal(with_keys, tiny_input().at("requests"), backlog),
+              HasSubstr("Leave memory.capacity or prefill.decode out"));
+  backlog.controller = PrefillController::live;
+  EXPECT_EQ(refusal(with_keys, tiny_input().at("requests"), backlog), "");
   EXPECT_THAT(refusal({}, "{\"timestamp\": 0, \"input_length\": 60, \"takes_ns\": 5}\n"),
               HasSubstr("request 0: ranks play prefills as long as they are estimated"));
 }
