@@ -24,8 +24,9 @@ struct FilledStretch {
   OpResults predicted;
   /// Those of its prompts; times count from its begin, arrivals before it are negative.
   std::vector<prefill::Decision> decisions;
-  std::vector<OpId> answers{};  ///< by decision, where a controller gave one while it was played
-  prefill::LiveTally tally{};   ///< of all GPUs, likewise
+  std::vector<OpId> answers{};   ///< by decision, where a controller gave one while it was played
+  std::vector<Duration> told{};  ///< by decision, likewise: when its request was first told of it
+  prefill::LiveTally tally{};    ///< of all GPUs, likewise
   prefill::StretchDemand demand{};
 };
 

@@ -162,6 +162,7 @@ ordered_json requests_json(const Counts& counts, std::int64_t offered, const Pre
     json["declined"] = tally.declined;
     json["late_answers"] = tally.late_answers;
     json["latest_answer_ns"] = tally.latest_answer.count();
+    json["longest_decision_ns"] = tally.longest_decision.count();
   }
   json["by_length"] = by_length;
   return json;

@@ -47,6 +47,7 @@ public:
     return ids;
   }
   void tell(const RequestNews& news) override {
+    first.try_emplace(news.request, now_);
     if (news.kind == NewsKind::placed) {
       ++placed[news.request];
       late_placements += is_closing();
@@ -70,6 +71,7 @@ public:
   std::optional<Duration> closes;
   std::vector<std::pair<Duration, std::int64_t>> goes;
   std::vector<Drain> drains;
+  std::map<std::int64_t, Duration> first;  ///< when something was said of it
   std::map<std::int64_t, int> placed;
   std::map<std::int64_t, std::vector<NewsKind>> last;
   int drained_placements = 0, late_placements = 0;
@@ -182,6 +184,9 @@ TEST(LiveFaults, LoseNoRequestAndAnswerNoneTwice) {
       ASSERT_EQ(told.last[each.id].size(), 1U) << "request " << each.id;
       ++counts[told.last[each.id].front()];
       again += told.placed[each.id] > 1;
+      if (!dies && !told.closes && each.arrival < all) {
+        ASSERT_EQ(told.first[each.id], each.arrival) << "request " << each.id;
+      }
     }
     ASSERT_EQ(told.drained_placements, 0);
     ASSERT_EQ(told.late_placements, 0);
