@@ -103,6 +103,8 @@ prefill::LiveOptions live_options(const PlannedStretches& planned, const Prefill
   options.controller.heard_after = kHeardAfter;
   options.controller.backlog = settings.backlog;
   options.controller.stretches = settings.pairs;
+  for (const GoneController& each : settings.gone)
+    options.controller.deaths.push_back({datacenter_of(planned.scenario, each), each.at});
   options.manners.gives_way = settings.manners == prefill::Manners::gives_way;
   options.manners.overrun = settings.overrun;
   options.manners.expects = {settings.signals, settings.stretch};
@@ -296,7 +298,9 @@ std::string warning_of(const ShortOfSlices& found) {
 }
 
 LivePrediction predict_live(const PlannedStretches& planned, const PrefillSettings& settings) {
-  LivePairs pairs{planned, settings};
+  PrefillSettings sound = settings;
+  sound.gone.clear();
+  LivePairs pairs{planned, sound};
   LivePrediction predicted;
   for (int pair = 0; pair < settings.pairs; ++pair)
     predicted.stretches.push_back(pairs.simulate(pair));

@@ -62,6 +62,9 @@ struct PlannedStretches {
                                               const std::string& text, const std::string& name,
                                               const PrefillSettings& settings);
 
+/// Throws Error where no datacenter has that name.
+[[nodiscard]] DatacenterId datacenter_of(const Scenario& scenario, const GoneController& gone);
+
 /// The scenario with the ranks that serve after those that train: one controller, and a decode
 /// rank for each datacenter where a pipeline serves. Its own [[service]] ranks must be none.
 [[nodiscard]] Scenario with_service_ranks(Scenario scenario, int cell);

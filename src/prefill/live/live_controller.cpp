@@ -41,7 +41,8 @@ LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
       options_{std::move(options)},
       expected_{graph, options_.expects},
       shortest_{least_stage_time(served)},
-      planned_{stretch, {false, 1, true}, shortest_} {
+      planned_{stretch, {false, 1, true}, shortest_},
+      is_dead_(live.pipelines.size()) {
   if (options_.backlog)
     queue_.emplace(file, *options_.backlog, [this](Waiting& waiting) { return admit(waiting); });
   begin_stretch();
@@ -91,8 +92,7 @@ std::unique_ptr<plan::OpSource> LiveController::source() {
 plan::Decision LiveController::next(const plan::PastEvents& past) {
   heed(past);
   const Duration now = past.now();
-  const bool is_dead = options_.dies_at && clock_ + now >= *options_.dies_at;
-  if (expected_.is_over() || is_dead) return plan::LaneOver{};
+  if (expected_.is_over()) return plan::LaneOver{};
   if (outbox_.empty()) decide(now);
   if (!outbox_.empty() && answers_ < live_.answers.size()) {
     const LiveAnswer answer = outbox_.front();
@@ -119,6 +119,7 @@ void LiveController::heed(const plan::PastEvents& past) {
 void LiveController::decide(Duration now) {
   look_ = Duration::max();
   let_in(now);
+  heed_deaths(now);
   heed_closing(now);
   heed_drains(now);
   if (is_closing_) return refuse_waiting();
@@ -180,7 +181,7 @@ void LiveController::fill_bubbles(Duration now) {
   std::vector<std::tuple<Duration, std::size_t, std::size_t>> open;  // opens, pipeline, block
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
     const std::int32_t rank = live_.pipelines[p].pipeline.ranks.front();
-    if (drained_[p]) continue;
+    if (!is_open(p)) continue;
     for (std::size_t& block = filled_[at(rank)]; block <= expected_.blocks(rank); ++block) {
       const Duration opens = expected_.opens(rank, block, now);
       if (opens - options_.lead > now) {
@@ -275,7 +276,7 @@ std::optional<LiveController::Choice> LiveController::choose(
     Duration now) {
   std::optional<Choice> best;
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
-    if (live_.pipelines[p].model != waiting.model || drained_[p] || !has_decode_slot(p) ||
+    if (live_.pipelines[p].model != waiting.model || !is_open(p) || !has_decode_slot(p) ||
         !has_room(use_, p, waiting.request.tokens))
       continue;
     keep_better(earliest_of(free, memory, waiting, p, now, best ? best->start : free.period()), p,

@@ -19,6 +19,13 @@
 
 namespace longhaul::prefill {
 
+/// A datacenter's controller (BubbleTea's) dies; the inference controller, which takes requests and
+/// answers them, does not.
+struct ControllerDeath {
+  DatacenterId datacenter{};
+  Duration at{};  ///< by the clock of requests
+};
+
 struct LiveControllerOptions {
   PlacementPolicy policy = PlacementPolicy::best_fit;
   std::optional<BacklogOptions> backlog{};  ///< nullopt: an open loop, of `arrivals`
@@ -34,8 +41,8 @@ struct LiveControllerOptions {
   /// still be taken back is, and requests that wait are refused (`closed`). Empty: never.
   std::function<bool()> closes{};
   std::shared_ptr<const MemoryBesideBlocks> memory{};  ///< of an open loop; nullptr: all fits
-  std::optional<Duration> dies_at{};  ///< for tests: it hears and decides nothing from then on
-  std::optional<int> stretches{};     ///< that the run has; nullopt: there is always a next one
+  std::vector<ControllerDeath> deaths{};               ///< for tests
+  std::optional<int> stretches{};  ///< that the run has; nullopt: there is always a next one
 };
 
 /// A prompt that was placed in a stretch; all times from the stretch's begin.
@@ -67,6 +74,11 @@ struct StretchUse {
 ///  - A backlog: `best_fit` on one GPU fills each bubble, as it is about to open, with the waiting
 ///    prompts that fill it most, in the planned room where what was heard differs little from it;
 ///    else in strict order, each as its start is so near.
+///  - Two roles share it: the inference controller, which takes requests and answers them, and a
+///    controller of each datacenter, which places prompts on its pipelines. Where one of these dies
+///    the inference controller answers what waits for a start there `failed`, by its name; what
+///    GPUs were given goes on, and what comes later is for the other datacenters, or `failed` where
+///    there is none.
 /// Keys and values of a prompt count as they will be sent where nothing else holds the interfaces;
 /// a prompt holds a place at its decode rank until its first token, or until it is killed, which
 /// follows from what its GPU goes by: a layer of it ended and training's block was ready. An open
@@ -97,6 +109,12 @@ public:
   [[nodiscard]] const std::vector<Decision>& refused() const { return refused_; }
   /// Requests whose sender went before they began.
   [[nodiscard]] const std::vector<Decision>& cancelled() const { return cancelled_; }
+  /// Requests whose datacenter's controller (Decision::datacenter) died before they began, or that
+  /// came when no other was left.
+  [[nodiscard]] const std::vector<Decision>& failed() const { return failed_; }
+  /// Requests that have a place on the pipeline of a rank, or have its decode rank, and no last
+  /// answer.
+  [[nodiscard]] std::vector<std::int64_t> open_on(Rank rank) const;
   /// All that asked, by id; of a backlog those that do not wait any more.
   [[nodiscard]] std::vector<std::int64_t> offered() const {
     return queue_ ? queue_->left() : arrivals_.offered();
@@ -150,6 +168,14 @@ private:
   void heed_closing(Duration now);
   void heed_drains(Duration now);
   void decide(Duration now);
+  void heed_deaths(Duration now);
+  void fail_by(DatacenterId datacenter, const Waiting& waiting);
+  /// Of a pipeline that has one for the model, all of which are dead; nullopt: some is not.
+  [[nodiscard]] std::optional<DatacenterId> all_dead_of(std::size_t model) const;
+  /// Begins it prompts that are placed from now on?
+  [[nodiscard]] bool is_open(std::size_t pipeline) const {
+    return !drained_[pipeline] && !is_dead_[pipeline];
+  }
   void let_in(Duration now);
   void cancel(std::int64_t request, Duration now);
   bool withdraw(Entry& entry, Duration now);
@@ -247,6 +273,7 @@ private:
   int played_ = 0;                                          ///< stretches that are over
   Duration longest_decision_{};
   StretchUse use_;             ///< of this stretch, decode ranks left out
+  std::vector<bool> is_dead_;  ///< by pipeline: its controller
   std::vector<bool> drained_;  ///< by pipeline
   bool is_closing_ = false;
   std::vector<std::size_t> filled_;                   ///< by rank: bubbles up to this block's
@@ -254,7 +281,7 @@ private:
   std::deque<LiveAnswer> outbox_;
   std::size_t answers_ = 0;
   Duration look_{};  ///< when something is to be decided next
-  std::vector<Decision> refused_, cancelled_;
+  std::vector<Decision> refused_, cancelled_, failed_;
 };
 
 }  // namespace longhaul::prefill

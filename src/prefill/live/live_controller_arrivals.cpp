@@ -36,6 +36,10 @@ void LiveController::place_arrived(Duration now) {
 void LiveController::place_one(Pending pending, FreeTime& free,
                                std::optional<MemoryOverTime>& memory, Duration now) {
   const Waiting& waiting = pending.waiting;
+  if (const auto datacenter = all_dead_of(waiting.model)) {
+    first_answer(waiting.request, now);
+    return fail_by(*datacenter, waiting);
+  }
   if (const auto choice = choose(free, memory, waiting, now)) {
     if (says_no(pending, choice->start, now)) return;
     take(free, waiting, *choice);
@@ -135,7 +139,7 @@ std::optional<LiveController::Choice> LiveController::choose_later(const Waiting
   const Duration limit = stretches_ahead() * stretch_.period - Duration{1};
   std::optional<Choice> best;
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p)
-    if (live_.pipelines[p].model == waiting.model && !drained_[p])
+    if (live_.pipelines[p].model == waiting.model && is_open(p))
       keep_better(earliest_later(waiting, p, best ? best->start : limit), p, later().free, best);
   return best;
 }

@@ -57,6 +57,44 @@ void LiveController::heed_closing(Duration now) {
   if (!is_closing_) look_ = std::min(look_, now + kAskAgain);
 }
 
+void LiveController::heed_deaths(Duration now) {
+  for (const ControllerDeath& death : options_.deaths) {
+    if (death.at > clock_ + now) {
+      look_ = std::min(look_, death.at - clock_);
+      continue;
+    }
+    for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
+      if (live_.pipelines[p].datacenter != death.datacenter || is_dead_[p]) continue;
+      is_dead_[p] = true;
+      for (const Pending& each : pending_)
+        if (each.pipeline == p) fail_by(death.datacenter, each.waiting);
+      if (std::erase_if(pending_, [&](const Pending& each) { return each.pipeline == p; }) > 0)
+        later_.reset();
+    }
+  }
+}
+
+std::optional<DatacenterId> LiveController::all_dead_of(std::size_t model) const {
+  std::optional<DatacenterId> dead;
+  for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
+    if (live_.pipelines[p].model != model) continue;
+    if (!is_dead_[p]) return std::nullopt;
+    dead = live_.pipelines[p].datacenter;
+  }
+  return dead;
+}
+
+void LiveController::fail_by(DatacenterId datacenter, const Waiting& waiting) {
+  failed_.push_back(decision_of(waiting));
+  failed_.back().datacenter = static_cast<std::int32_t>(index(datacenter));
+  const auto& names = live_.plan.datacenters;
+  arrivals_.tell({.kind = NewsKind::failed,
+                  .request = waiting.request.id,
+                  .arrival = waiting.request.arrival,
+                  .why = gone_controller(index(datacenter) < names.size() ? names[index(datacenter)]
+                                                                          : std::string{})});
+}
+
 /// Drained pipelines begin nothing: what they have not begun waits for the next stretch.
 void LiveController::heed_drains(Duration now) {
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
@@ -87,8 +125,9 @@ void LiveController::cancel(std::int64_t request, Duration now) {
   if (entry.is_withdrawn || withdraw(entry, now)) entry.comes_back = false;
 }
 
-/// Tells its GPU not to begin it; false: it may have begun.
+/// Tells its GPU not to begin it; false: it may have begun, or no one is left to say so.
 bool LiveController::withdraw(Entry& entry, Duration now) {
+  if (is_dead_[at(entry.answer.pipeline)]) return false;
   if (entry.is_withdrawn || entry.ended.front() || entry.answer.start <= now) return false;
   entry.is_withdrawn = true;
   LiveAnswer withdrawal = entry.answer;
@@ -147,6 +186,8 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
         give_up(entry.waiting);
       else if (queue_)
         queue_->put_back(entry.waiting);
+      else if (const auto p = at(entry.answer.pipeline); is_dead_[p])
+        fail_by(live_.pipelines[p].datacenter, entry.waiting);
       else
         pending_.push_back({.waiting = entry.waiting,
                             .told = entry.told,
@@ -181,6 +222,8 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
   });
   clock_ += wall;
   ++played_;
+  entries_.clear();
+  entry_of_.clear();
   return placed;
 }
 
@@ -189,6 +232,23 @@ std::vector<Decision> LiveController::waiting() const {
   for (const auto* waiting : {&arrived_, &pending_})
     for (const Pending& each : *waiting) all.push_back(decision_of(each.waiting));
   return all;
+}
+
+std::vector<std::int64_t> LiveController::open_on(Rank rank) const {
+  const auto is_on = [&](std::size_t pipeline) {
+    const LivePipeline& own = live_.pipelines[pipeline];
+    const bool decodes = live_.sends(model(own.model)) && decode_rank_of(pipeline) == rank;
+    return decodes || std::ranges::count(own.pipeline.ranks, number(rank)) > 0;
+  };
+  std::vector<std::int64_t> open;
+  for (const Entry& entry : entries_)
+    if (!entry.is_done && !entry.is_withdrawn && is_on(at(entry.answer.pipeline)))
+      open.push_back(entry.answer.request);
+  for (const auto* waiting : {&arrived_, &pending_})
+    for (const Pending& each : *waiting)
+      if (each.told && is_on(each.told_pipeline)) open.push_back(each.waiting.request.id);
+  std::ranges::sort(open);
+  return open;
 }
 
 void LiveController::refuse_waiting() {
