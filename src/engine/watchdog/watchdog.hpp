@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/group/host_ranks.hpp"
 #include "engine/watchdog/op_events.hpp"
@@ -42,6 +43,9 @@ public:
   /// What this rank does at last when the run ends by its watchdog, or that of another rank in its
   /// process, whatever the reason; empty: nothing. On this rank's thread, in a look around.
   void before_end(std::function<void()> farewell);
+
+  /// Ranks of this host that are dead; where none is, those that are stopped.
+  [[nodiscard]] std::vector<Rank> gone_ranks() const;
 
   /// From now on the first order to end that may be one to drain (ProcessSignals) ends nothing: the
   /// caller heeds is_told_to_drain(), and says so by drained(), within so long; later, or with a

@@ -54,18 +54,27 @@ std::string Watchdog::leased_away() const {
 
 /// A rank that is gone is the cause, whatever told us; a stopped one is where none is gone.
 std::string Watchdog::failed_ranks() const {
-  for (const std::string state : {"gone", "stopped"}) {
-    std::string text;
-    for (const Rank rank : host_ranks_.local()) {
-      const comm::RankStatus& slot = host_ranks_.slot(rank);
-      if (slot.phase == comm::Phase::finished || state_of_process(slot.pid) != state) continue;
-      text += fmt::format("{}rank {} is {}{}", text.empty() ? "" : "; ", index(rank), state,
-                          state == "gone" ? " (killed or crashed)" : " (frozen, SIGSTOP)");
-      if (slot.last_event != comm::OpEvent::none) text += fmt::format(", {}", last_of(slot));
-    }
-    if (!text.empty()) return text;
+  std::string text;
+  for (const Rank rank : gone_ranks()) {
+    const comm::RankStatus& slot = host_ranks_.slot(rank);
+    const std::string state = state_of_process(slot.pid);
+    text += fmt::format("{}rank {} is {}{}", text.empty() ? "" : "; ", index(rank), state,
+                        state == "gone" ? " (killed or crashed)" : " (frozen, SIGSTOP)");
+    if (slot.last_event != comm::OpEvent::none) text += fmt::format(", {}", last_of(slot));
   }
-  return "";
+  return text;
+}
+
+std::vector<Rank> Watchdog::gone_ranks() const {
+  for (const std::string state : {"gone", "stopped"}) {
+    std::vector<Rank> found;
+    for (const Rank rank : host_ranks_.local())
+      if (const comm::RankStatus& slot = host_ranks_.slot(rank);
+          slot.phase != comm::Phase::finished && state_of_process(slot.pid) == state)
+        found.push_back(rank);
+    if (!found.empty()) return found;
+  }
+  return {};
 }
 
 std::string Watchdog::text_of(std::uint32_t op) const {

@@ -25,7 +25,7 @@ using prefill::LivePlaced;
 struct PlacedBytes {
   std::int64_t request = 0, tokens = 0, model = 0;
   std::int64_t arrival = 0, start = 0, end = 0, compute = 0, hops = 0;
-  std::int64_t number = 0, pipeline = 0, answer = 0;
+  std::int64_t number = 0, pipeline = 0, answer = 0, told = 0;
 
   [[nodiscard]] static PlacedBytes of(const LivePlaced& placed) {
     const prefill::Decision& own = placed.decision;
@@ -39,12 +39,14 @@ struct PlacedBytes {
             own.hops.count(),
             own.pipeline,
             placed.pipeline,
-            static_cast<std::int64_t>(placed.answer)};
+            static_cast<std::int64_t>(placed.answer),
+            placed.told.count()};
   }
   [[nodiscard]] LivePlaced placed() const {
     LivePlaced placed{.decision = {.request = request, .arrival = Duration{arrival}},
                       .pipeline = static_cast<std::int32_t>(pipeline),
-                      .answer = static_cast<std::size_t>(answer)};
+                      .answer = static_cast<std::size_t>(answer),
+                      .told = Duration{told}};
     prefill::Decision& own = placed.decision;
     own.tokens = tokens;
     own.model = static_cast<std::size_t>(model);
@@ -100,6 +102,9 @@ prefill::LiveOptions live_options(const PlannedStretches& planned, const Prefill
   options.controller.policy = settings.policy;
   options.controller.heard_after = kHeardAfter;
   options.controller.backlog = settings.backlog;
+  options.controller.stretches = settings.pairs;
+  for (const GoneController& each : settings.gone)
+    options.controller.deaths.push_back({datacenter_of(planned.scenario, each), each.at});
   options.manners.gives_way = settings.manners == prefill::Manners::gives_way;
   options.manners.overrun = settings.overrun;
   options.manners.expects = {settings.signals, settings.stretch};
@@ -213,6 +218,7 @@ FilledStretch LivePairs::filled(const Drawn& drawn, const std::vector<LivePlaced
   }
   stretch.decisions = std::move(slots.decisions);
   stretch.answers = std::move(slots.answers);
+  stretch.told = std::move(slots.told);
   return stretch;
 }
 
@@ -239,10 +245,12 @@ FilledStretch LivePairs::close(const engine::Ranks& ranks, const OpResults& resu
   waiting = broadcast_placed(ranks, waiting, controller);
   FilledStretch stretch = filled(drawn, placed, waiting);
   const prefill::LiveTally mine = stretches_.tally();
-  stretch.tally = {.declined = ranks.world().sum(mine.declined),
-                   .killed = ranks.world().sum(mine.killed),
-                   .late_answers = ranks.world().sum(mine.late_answers),
-                   .latest_answer = Duration{ranks.world().maximum(mine.latest_answer.count())}};
+  stretch.tally = {
+      .declined = ranks.world().sum(mine.declined),
+      .killed = ranks.world().sum(mine.killed),
+      .late_answers = ranks.world().sum(mine.late_answers),
+      .latest_answer = Duration{ranks.world().maximum(mine.latest_answer.count())},
+      .longest_decision = Duration{ranks.world().maximum(mine.longest_decision.count())}};
   return stretch;
 }
 
@@ -290,7 +298,9 @@ std::string warning_of(const ShortOfSlices& found) {
 }
 
 LivePrediction predict_live(const PlannedStretches& planned, const PrefillSettings& settings) {
-  LivePairs pairs{planned, settings};
+  PrefillSettings sound = settings;
+  sound.gone.clear();
+  LivePairs pairs{planned, sound};
   LivePrediction predicted;
   for (int pair = 0; pair < settings.pairs; ++pair)
     predicted.stretches.push_back(pairs.simulate(pair));

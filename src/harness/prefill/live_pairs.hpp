@@ -40,6 +40,14 @@ public:
   [[nodiscard]] const std::vector<prefill::Decision>& cancelled() const {
     return stretches_.controller().cancelled();
   }
+  /// Requests that failed with their datacenter's controller, likewise.
+  [[nodiscard]] const std::vector<prefill::Decision>& failed() const {
+    return stretches_.controller().failed();
+  }
+  /// LiveController::open_on().
+  [[nodiscard]] std::vector<std::int64_t> open_on(Rank rank) const {
+    return stretches_.controller().open_on(rank);
+  }
   /// After answers(): who asked, by id, as its source counts.
   [[nodiscard]] std::vector<std::int64_t> offered() const {
     return stretches_.controller().offered();

@@ -107,6 +107,7 @@ void require_playable(const PlannedStretches& planned, const PrefillSettings& se
   if (planned.limits_memory() && settings.manners == prefill::Manners::careless)
     fail("{}: --policy careless keeps no account of memory. Leave memory.capacity out.",
          planned.scenario.name);
+  for (const GoneController& each : settings.gone) (void)datacenter_of(planned.scenario, each);
   for (const prefill::Request& request : planned.requests)
     if (is_planned && request.takes)
       fail("request {}: ranks play prefills as long as they are estimated. Leave takes_ns out.",
@@ -121,6 +122,12 @@ std::vector<bool> seeded_orders(int pairs, std::uint64_t seed) {
 }
 
 }  // namespace
+
+DatacenterId datacenter_of(const Scenario& scenario, const GoneController& gone) {
+  for (std::size_t i = 0; i < scenario.datacenters.size(); ++i)
+    if (scenario.datacenters[i].name == gone.datacenter) return DatacenterId{static_cast<int>(i)};
+  fail("--fault controller@{}: the scenario has no datacenter of that name.", gone.datacenter);
+}
 
 Scenario with_service_ranks(Scenario scenario, int cell) {
   if (!scenario.services.empty())

@@ -24,8 +24,9 @@ struct FilledStretch {
   OpResults predicted;
   /// Those of its prompts; times count from its begin, arrivals before it are negative.
   std::vector<prefill::Decision> decisions;
-  std::vector<OpId> answers{};  ///< by decision, where a controller gave one while it was played
-  prefill::LiveTally tally{};   ///< of all GPUs, likewise
+  std::vector<OpId> answers{};   ///< by decision, where a controller gave one while it was played
+  std::vector<Duration> told{};  ///< by decision, likewise: when its request was first told of it
+  prefill::LiveTally tally{};    ///< of all GPUs, likewise
   prefill::StretchDemand demand{};
 };
 
@@ -60,6 +61,9 @@ struct PlannedStretches {
 [[nodiscard]] PlannedStretches plan_stretches(Scenario scenario, const std::string& schedule,
                                               const std::string& text, const std::string& name,
                                               const PrefillSettings& settings);
+
+/// Throws Error where no datacenter has that name.
+[[nodiscard]] DatacenterId datacenter_of(const Scenario& scenario, const GoneController& gone);
 
 /// The scenario with the ranks that serve after those that train: one controller, and a decode
 /// rank for each datacenter where a pipeline serves. Its own [[service]] ranks must be none.

@@ -1,6 +1,7 @@
 #include "harness/prefill/prefill_options.hpp"
 
 #include "base/program/option_values.hpp"
+#include "base/unit_text.hpp"
 #include "harness/options/credit.hpp"
 #include "harness/options/pipeline_options.hpp"
 
@@ -71,6 +72,23 @@ void require_resumable(const PrefillOptions& options, const PrefillSettings& set
       "timed blocks.");
 }
 
+/// A rank's, or that of a datacenter's controller, which is no rank of its own.
+void take_fault(const PrefillOptions& options, PrefillSettings& settings) {
+  constexpr std::string_view kController = "controller@";
+  if (!options.fault.starts_with(kController)) {
+    if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
+    return;
+  }
+  if (settings.controller != PrefillController::live)
+    fail("--fault {}: a plan has no controller that could die. Give it to --controller live.",
+         options.fault);
+  const std::string text = options.fault.substr(kController.size());
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos)
+    fail("--fault {}: write controller@DATACENTER:TIME, as controller@west:2s.", options.fault);
+  settings.gone.push_back({text.substr(0, colon), parse_duration(text.substr(colon + 1))});
+}
+
 /// Who decides, what is sent, what is computed.
 void declare_playing(Arguments& arguments, PrefillOptions& options) {
   arguments
@@ -128,7 +146,8 @@ void declare(Arguments& arguments, PrefillOptions& options) {
   arguments.flag("--resume", options.resume,
                  "goes on with the planned run in --out after its last finished pair");
   arguments.flag("--no-report", options.no_report, "no report.html in --out");
-  arguments.option("--fault", options.fault, "for tests: kill@RANK:OPINDEX:PAIR, freeze@");
+  arguments.option("--fault", options.fault,
+                   "for tests: kill@RANK:OPINDEX:PAIR, freeze@, controller@DATACENTER:TIME");
   add_shared_options(arguments, options,
                      {{Shared::overrides},
                       {Shared::deadline},
@@ -176,7 +195,7 @@ PrefillSettings settings_of(const PrefillOptions& options) {
   settings.engine.credit = credit_of(options.credit);
   settings.engine.streams = true;  // both kinds of stretches are played in the same way
   settings.deadline = deadline_of(options.deadline);
-  if (!options.fault.empty()) settings.engine.fault = engine::parse_fault(options.fault);
+  take_fault(options, settings);
   if (options.scenario.empty())
     fail("bench_prefill: a file is missing. Name a scenario (.toml) with a [prefill].");
   require_resumable(options, settings);

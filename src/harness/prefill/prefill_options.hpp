@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device/stream_device.hpp"
 #include "engine/options.hpp"
@@ -34,6 +35,12 @@ struct PrefillOptions : SharedOptions {
 #define LONGHAUL_PREFILL_CONTROLLERS(X) X(planned, "planned") X(live, "live")
 LONGHAUL_LISTED_ENUM(PrefillController, LONGHAUL_PREFILL_CONTROLLERS);
 
+/// A datacenter's controller that dies in a live run, for tests.
+struct GoneController {
+  std::string datacenter;
+  Duration at{};  ///< by the clock of requests
+};
+
 /// What it asks for.
 struct PrefillSettings {
   prefill::PlacementPolicy policy = prefill::PlacementPolicy::best_fit;
@@ -51,6 +58,7 @@ struct PrefillSettings {
   ComputeSettings compute;                         ///< of blocks and prompts
   device::Pace pace = device::Pace::modelled;      ///< of real ones
   engine::EngineOptions engine;
+  std::vector<GoneController> gone{};
   Duration deadline{};
 };
 

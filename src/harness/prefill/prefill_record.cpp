@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -162,6 +164,7 @@ ordered_json requests_json(const Counts& counts, std::int64_t offered, const Pre
     json["declined"] = tally.declined;
     json["late_answers"] = tally.late_answers;
     json["latest_answer_ns"] = tally.latest_answer.count();
+    json["longest_decision_ns"] = tally.longest_decision.count();
   }
   json["by_length"] = by_length;
   return json;
@@ -247,7 +250,9 @@ ordered_json pairs_json(const PrefillRun& run) {
 ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& run,
                            const PrefillSettings& settings) {
   const auto played = played_by_id(run, &StretchPair::with);
-  const Counts counts = counts_of(run.answers, played);
+  std::vector<prefill::Decision> answered = run.answers;
+  answered.insert(answered.end(), run.failed.begin(), run.failed.end());
+  const Counts counts = counts_of(answered, played);
   ordered_json json{{"schedule", planned.schedule.name},
                     {"period_ns", planned.stretch_time().count() / settings.stretch},
                     {"stretch_ns", planned.stretch_time().count()}};
@@ -285,9 +290,55 @@ ordered_json schedule_json(const PlannedStretches& planned, const PrefillRun& ru
     json["requests_detail"].push_back(
         detail_json(each, found == played.end() ? nullptr : found->second));
   }
+  for (const prefill::Decision& each : run.failed) {
+    json["requests_detail"].push_back(detail_json(each, nullptr));
+    json["requests_detail"].back()["reason"] =
+        prefill::gone_controller(planned.scenario.datacenters[to_size(each.datacenter)].name);
+  }
   for (const prefill::Decision& each : run.cancelled)
     json["requests_detail"].push_back({{"id", each.request}, {"answer", "cancelled"}});
   return json;
+}
+
+/// Who does what, by rank: roles may share one.
+ordered_json roles_json(const PlannedStretches& planned) {
+  const Scenario& scenario = planned.scenario;
+  ordered_json roles = ordered_json::array();
+  std::vector<int> training(to_size(scenario.training_ranks()));
+  std::iota(training.begin(), training.end(), 0);
+  roles.push_back({{"role", "training"}, {"ranks", training}});
+  const int controller = scenario.training_ranks();
+  roles.push_back({{"role", "inference controller"}, {"ranks", {controller}}});
+  std::map<int, std::set<std::int32_t>> serving;  // GPUs by datacenter
+  for (const prefill::Served& each : planned.served)
+    for (const prefill::Pipeline& own : each.serving.pipelines)
+      for (const std::int32_t rank : own.ranks)
+        serving[scenario.is_placed() ? static_cast<int>(index(scenario.datacenter_of(Rank{rank})))
+                                     : 0]
+            .insert(rank);
+  const auto name_of = [&](int datacenter) {
+    return scenario.datacenters.empty()
+               ? ordered_json{}
+               : ordered_json(scenario.datacenters[to_size(datacenter)].name);
+  };
+  for (const auto& [datacenter, gpus] : serving)
+    roles.push_back({{"role", "BubbleTea controller"},
+                     {"datacenter", name_of(datacenter)},
+                     {"ranks", {controller}},
+                     {"serves_on", gpus}});
+  int decode = controller + 1;  // with_service_ranks()
+  for (const auto& [datacenter, gpus] : serving)
+    roles.push_back(
+        {{"role", "decode"}, {"datacenter", name_of(datacenter)}, {"ranks", {decode++}}});
+  return roles;
+}
+
+/// Do requests or datacenters have regions? On ranks each request is at hand.
+bool names_regions(const PlannedStretches& planned) {
+  return std::ranges::any_of(planned.requests,
+                             [](const auto& each) { return !each.region.empty(); }) ||
+         std::ranges::any_of(planned.scenario.datacenters,
+                             [](const auto& each) { return !each.region.empty(); });
 }
 
 }  // namespace
@@ -310,12 +361,14 @@ ordered_json prefill_record(const PlannedStretches& planned, const PrefillRun& r
   record["controller"] = to_string(settings.controller);
   if (settings.controller == PrefillController::live)
     record["signals"] = to_string(settings.signals);
+  record["roles"] = roles_json(planned);
   record["policy"] = options.policy;
   record["load"] = settings.listen ? std::string{"clients of a socket"}
                    : settings.backlog
                        ? fmt::format("a backlog of {}", settings.backlog->waiting)
                        : fmt::format("an open loop of {} requests", planned.requests.size());
   record["not_counted"] = prefill::not_counted(planned.scenario);
+  if (names_regions(planned)) record["not_counted"].push_back("regions");
   record["stretch_iterations"] = settings.stretch;
   const bool prompts_wrong = run.real && run.real->served.wrong_prompts > 0;
   const bool none_done = run.real && run.real->served.prompts == 0 && !run.answers.empty();

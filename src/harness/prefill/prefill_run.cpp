@@ -79,7 +79,7 @@ std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
     all.push_back({each.request, each.arrival.count(), each.tokens, each.model,
                    each.refused ? static_cast<int>(*each.refused) : -1, each.pipeline,
                    each.start.count(), each.end.count(), each.compute.count(), each.hops.count(),
-                   each.lacks.count()});
+                   each.lacks.count(), each.datacenter});
   const std::string text = ranks.world().broadcast(all.dump(), from);
   std::vector<prefill::Decision> answers;
   for (const auto& each : nlohmann::json::parse(text)) {
@@ -94,6 +94,7 @@ std::vector<prefill::Decision> broadcast_answers(const engine::Ranks& ranks,
     answers.back().compute = time(8);
     answers.back().hops = time(9);
     answers.back().lacks = Bytes{each[10].get<std::int64_t>()};
+    answers.back().datacenter = each[11];
   }
   return answers;
 }
@@ -211,17 +212,19 @@ public:
       run.answers = planned_.decisions;
       return;
     }
-    std::vector<prefill::Decision> mine, cancelled;
+    std::vector<prefill::Decision> mine, cancelled, failed;
     nlohmann::json offered = nlohmann::json::array();
     if (is_controller()) {
       mine = live_->answers();
       cancelled = live_->cancelled();
+      failed = live_->failed();
       offered = live_->offered();
       if (socket_) socket_->fail_open();
     }
     const int controller = planned_.scenario.training_ranks();
     run.answers = broadcast_answers(ranks_, mine, controller);
     run.cancelled = broadcast_answers(ranks_, cancelled, controller);
+    run.failed = broadcast_answers(ranks_, failed, controller);
     run.offered = nlohmann::json::parse(ranks_.world().broadcast(offered.dump(), controller))
                       .get<std::vector<std::int64_t>>();
   }
@@ -245,11 +248,27 @@ private:
         models.push_back(each.model.name);
       }
       socket_.emplace(*settings_.listen, models, pipelines);
-      ranks_.watchdog().before_end([this] { socket_->fail_open(); });
     }
+    if (pair >= 0 && is_controller()) ranks_.watchdog().before_end([this] { fail_open(); });
     live_.emplace(planned_, settings_, socket_ ? &*socket_ : nullptr,
                   real() != nullptr ? &real()->listener() : nullptr,
                   [&watchdog = ranks_.watchdog()] { return watchdog.is_told_to_drain(); });
+  }
+
+  /// The run ends by a rank that is gone, or for another reason: requests that are open have
+  /// failed, those on that rank by its name.
+  void fail_open() {
+    for (const Rank rank : ranks_.watchdog().gone_ranks()) {
+      const auto open = live_ ? live_->open_on(rank) : std::vector<std::int64_t>{};
+      if (open.empty()) continue;
+      const std::string why = fmt::format("rank {} is gone", index(rank));
+      fmt::print(stderr, "longhaul: {}: its requests have failed: {}\n", why,
+                 fmt::join(open, ", "));
+      for (const std::int64_t request : open)
+        if (socket_)
+          socket_->tell({.kind = prefill::NewsKind::failed, .request = request, .why = why});
+    }
+    if (socket_) socket_->fail_open();
   }
 
   engine::Ranks& ranks_;

@@ -32,6 +32,7 @@ struct PrefillRun {
   /// To each request that was answered, by the clock of requests; and as predicted, on rank 0.
   std::vector<prefill::Decision> answers, predicted_answers;
   std::vector<prefill::Decision> cancelled;  ///< of a live run: their sender went before they began
+  std::vector<prefill::Decision> failed;     ///< likewise: the controller that had them was gone
   /// Ids of all that asked, as the file, the backlog or the socket counts them: each is to have one
   /// answer.
   std::vector<std::int64_t> offered;

@@ -128,7 +128,7 @@ std::string why_not_sound(const PrefillRun& run) {
         return fmt::format("rank {} held {} bytes at once, of {} (memory.capacity)", each.rank,
                            each.peak.count(), each.capacity.count());
   std::set<std::int64_t> answered;
-  for (const auto* const all : {&run.answers, &run.cancelled})
+  for (const auto* const all : {&run.answers, &run.cancelled, &run.failed})
     for (const prefill::Decision& each : *all)
       if (!answered.insert(each.request).second)
         return fmt::format("request {} was answered twice", each.request);

@@ -118,6 +118,13 @@ PlayedRequest played(const prefill::Decision& decision, Duration answered,
   return request;
 }
 
+/// When its request heard that it has a place: in an earlier stretch, or as the GPU heard of it.
+Duration answered_at(const FilledStretch& stretch, std::size_t decision, const OpResults& results) {
+  if (stretch.answers.empty()) return stretch.decisions[decision].arrival;
+  const bool is_earlier = decision < stretch.told.size() && stretch.told[decision] < Duration{};
+  return is_earlier ? stretch.told[decision] : results.times[index(stretch.answers[decision])].end;
+}
+
 /// Its keys and values, and its first token.
 void add_token(const FilledStretch& stretch, const prefill::FilledToken& token,
                const OpResults& results, PlayedRequest& request) {
@@ -192,8 +199,7 @@ StretchOutcome outcome_of_filled(const PlannedStretches& planned, const FilledSt
     const std::size_t decision = stages[first].placed.decision;
     while (last < stages.size() && stages[last].placed.decision == decision) ++last;
     const prefill::Decision& own = stretch.decisions[decision];
-    const Duration answered =
-        stretch.answers.empty() ? own.arrival : results.times[index(stretch.answers[decision])].end;
+    const Duration answered = answered_at(stretch, decision, results);
     PlayedRequest& request = outcome.requests.emplace_back(
         played(own, answered, stages.subspan(first, last - first), results));
     request.came_wrong = failed.contains(static_cast<std::int32_t>(request.request));

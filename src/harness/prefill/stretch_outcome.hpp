@@ -18,7 +18,7 @@ struct PlayedRequest {
   bool came_wrong = false;            ///< some of its keys and values
   bool was_killed = false;            ///< a stage began and did not end
   Duration ttft{};                    ///< from its scheduled arrival to its first token
-  Duration decision{};                ///< until the controller has said where it goes
+  Duration decision{};                ///< until the controller has first said where it goes
   Duration wait{}, compute{}, hop{};  ///< until its first stage begins; in stages; between them
   Duration kv{};                      ///< from its last stage until its first token begins
   Duration first_token{};

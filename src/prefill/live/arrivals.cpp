@@ -2,6 +2,11 @@
 
 namespace longhaul::prefill {
 
+std::string gone_controller(const std::string& datacenter) {
+  return datacenter.empty() ? "the controller is gone"
+                            : "the controller of " + datacenter + " is gone";
+}
+
 void TraceArrivals::collect(Duration now, std::vector<Request>& arrived,
                             std::vector<std::int64_t>& /*cancelled*/) {
   while (next_ < requests_.size() && requests_[next_].arrival <= now)

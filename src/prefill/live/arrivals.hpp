@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace longhaul::prefill {
 
 /// What a controller says of a request while a run goes on: it has a place (and may get another,
 /// where its GPU could not begin it); no; it has its first token; its sender had gone before it
-/// began; it was given to a GPU and did not end. All but the first come once, and last.
+/// began; it was given to a GPU and did not end, or the controller that had it is gone. All but
+/// the first come once, and last.
 #define LONGHAUL_REQUEST_NEWS(X) \
   X(placed, "placed")            \
   X(refused, "refused") X(done, "done") X(cancelled, "cancelled") X(failed, "failed")
@@ -26,7 +28,11 @@ struct RequestNews {
   std::int32_t pipeline = -1;  ///< placed, done: its number
   Duration start{}, end{};     ///< placed: as meant; done: `end` as it was
   RefusalReason reason{};      ///< refused
+  std::string why{};           ///< failed, where more is known: who is gone
 };
+
+/// Why a request failed, in the words of clients and records; `datacenter`: its name, or empty.
+[[nodiscard]] std::string gone_controller(const std::string& datacenter);
 
 /// Requests as they arrive while a run goes on, by the clock of requests.
 class Arrivals {

@@ -35,16 +35,21 @@ LiveController::LiveController(const LivePlan& live, const TrainingGraph& graph,
                                const std::vector<Request>& file, Arrivals& arrivals,
                                LiveControllerOptions options)
     : live_{live},
+      stretch_{stretch},
       served_{served},
       arrivals_{arrivals},
       options_{std::move(options)},
       expected_{graph, options_.expects},
       shortest_{least_stage_time(served)},
-      planned_{stretch, {false, 1, true}, shortest_} {
+      planned_{stretch, {false, 1, true}, shortest_},
+      is_dead_(live.pipelines.size()) {
   if (options_.backlog)
     queue_.emplace(file, *options_.backlog, [this](Waiting& waiting) { return admit(waiting); });
   begin_stretch();
   plan_rooms();
+  if (options_.memory)
+    for (std::int32_t rank = 0; rank < options_.memory->gpus(); ++rank)
+      planned_steps_.push_back(options_.memory->steps(rank, expected_, {}));
 }
 
 bool LiveController::fills_bubbles() const {
@@ -57,12 +62,14 @@ void LiveController::begin_stretch() {
   entry_of_.clear();
   outbox_.clear();
   answers_ = 0;
-  placed_.assign(live_.pipelines.size(), 0);
-  slices_.assign(live_.kv.size(), 0);
+  use_ = no_use();
+  longest_decision_ = {};
   drained_.assign(live_.pipelines.size(), false);
   filled_.assign(live_.lanes.size(), 0);
+  for (Pending& each : pending_) each.pipeline.reset();
   arrived_.insert(arrived_.begin(), pending_.begin(), pending_.end());
   pending_.clear();
+  later_.reset();
   look_ = {};
 }
 
@@ -85,8 +92,7 @@ std::unique_ptr<plan::OpSource> LiveController::source() {
 plan::Decision LiveController::next(const plan::PastEvents& past) {
   heed(past);
   const Duration now = past.now();
-  const bool is_dead = options_.dies_at && clock_ + now >= *options_.dies_at;
-  if (expected_.is_over() || is_dead) return plan::LaneOver{};
+  if (expected_.is_over()) return plan::LaneOver{};
   if (outbox_.empty()) decide(now);
   if (!outbox_.empty() && answers_ < live_.answers.size()) {
     const LiveAnswer answer = outbox_.front();
@@ -96,7 +102,7 @@ plan::Decision LiveController::next(const plan::PastEvents& past) {
   }
   // At the latest when training should be over, to see whether it is.
   const Duration until = std::min(look_, expected_.end(now));
-  if (until <= now) return plan::WaitForEnd{};
+  if (until <= now) return plan::WaitForEnd{look_ > now ? look_ : Duration::max()};
   return plan::WaitUntil{until};
 }
 
@@ -113,6 +119,7 @@ void LiveController::heed(const plan::PastEvents& past) {
 void LiveController::decide(Duration now) {
   look_ = Duration::max();
   let_in(now);
+  heed_deaths(now);
   heed_closing(now);
   heed_drains(now);
   if (is_closing_) return refuse_waiting();
@@ -122,22 +129,6 @@ void LiveController::decide(Duration now) {
     place_in_order(now);
   else
     place_arrived(now);
-}
-
-void LiveController::let_in(Duration now) {
-  std::vector<std::int64_t> cancelled;
-  std::vector<Request> arrived;
-  arrivals_.collect(clock_ + now, arrived, cancelled);
-  for (Request& request : arrived) {
-    Waiting waiting{.request = std::move(request)};
-    if (const auto reason = admit(waiting))
-      refuse(waiting, *reason);
-    else
-      arrived_.push_back(std::move(waiting));
-  }
-  for (const std::int64_t request : cancelled) cancel(request, now);
-  const Duration next = arrivals_.next_look(clock_ + now);
-  if (next < Duration::max()) look_ = std::min(look_, std::max(next - clock_, now + Duration{1}));
 }
 
 std::optional<RefusalReason> LiveController::admit(Waiting& waiting) {
@@ -162,34 +153,6 @@ bool LiveController::could_hold(const Waiting& waiting) {
   return known->second;
 }
 
-void LiveController::place_arrived(Duration now) {
-  if (arrived_.empty()) return;
-  FreeTime free = free_time(now);
-  std::optional<MemoryOverTime> memory = expected_memory(now);
-  for (Waiting& waiting : std::exchange(arrived_, {})) {
-    if (!some_decode_slot(waiting.model)) {
-      refuse(waiting, RefusalReason::decode);
-      continue;
-    }
-    const auto choice = choose(free, memory, waiting, now);
-    const auto& slo = model(waiting.model).slo_ttft;
-    const Duration since = waiting.request.arrival - clock_;
-    const Duration soonest = choice ? choice->start : expected_.end(now);
-    const Duration takes = pass_span(model(waiting.model), waiting.whole) + after_stages(waiting);
-    if (slo && soonest + takes - since > *slo) {
-      refuse(waiting, RefusalReason::slo);
-    } else if (!choice) {
-      pending_.push_back(std::move(waiting));
-    } else {
-      take(free, waiting, *choice);
-      if (memory)
-        hold(*memory, waiting, choice->pipeline, choice->start,
-             choice->start + released_after(waiting));
-      place(waiting, choice->pipeline, choice->start, now);
-    }
-  }
-}
-
 void LiveController::place_in_order(Duration now) {
   queue_->refill(clock_ + now, refused_);
   std::optional<FreeTime> free;
@@ -208,7 +171,7 @@ void LiveController::place_in_order(Duration now) {
     const Waiting waiting = *front;
     queue_->pop_front();
     take(*free, waiting, *choice);
-    place(waiting, choice->pipeline, choice->start, now);
+    place({.waiting = waiting}, choice->pipeline, choice->start, now);
     queue_->refill(clock_ + now, refused_);
   }
 }
@@ -218,7 +181,7 @@ void LiveController::fill_bubbles(Duration now) {
   std::vector<std::tuple<Duration, std::size_t, std::size_t>> open;  // opens, pipeline, block
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
     const std::int32_t rank = live_.pipelines[p].pipeline.ranks.front();
-    if (drained_[p]) continue;
+    if (!is_open(p)) continue;
     for (std::size_t& block = filled_[at(rank)]; block <= expected_.blocks(rank); ++block) {
       const Duration opens = expected_.opens(rank, block, now);
       if (opens - options_.lead > now) {
@@ -239,15 +202,15 @@ void LiveController::fill_bubble(std::size_t pipeline, std::size_t block, Durati
   const Duration left = left_over(pipeline, block, room, now);
   start += left;
   room -= left;
-  while (room > Duration{} && placed_[pipeline] < live_.slots && has_decode_slot(pipeline)) {
+  while (room > Duration{} && use_.placed[pipeline] < live_.slots && has_decode_slot(pipeline)) {
     queue_->refill(clock_ + now, refused_);
     const auto waiting = queue_->take_for(room);
     if (!waiting) return;
-    if (!has_room(pipeline, waiting->request.tokens)) {
+    if (!has_room(use_, pipeline, waiting->request.tokens)) {
       queue_->put_back(*waiting);
       return;
     }
-    place(*waiting, pipeline, start, now);
+    place({.waiting = *waiting}, pipeline, start, now);
     start += waiting->whole;
     room -= waiting->whole;
   }
@@ -311,23 +274,27 @@ FreeTime LiveController::free_time(Duration now) {
 std::optional<LiveController::Choice> LiveController::choose(
     FreeTime& free, const std::optional<MemoryOverTime>& memory, const Waiting& waiting,
     Duration now) {
-  const ServedModel& own = model(waiting.model);
   std::optional<Choice> best;
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
-    const LivePipeline& each = live_.pipelines[p];
-    if (each.model != waiting.model || drained_[p] || !has_decode_slot(p) ||
-        !has_room(p, waiting.request.tokens))
+    if (live_.pipelines[p].model != waiting.model || !is_open(p) || !has_decode_slot(p) ||
+        !has_room(use_, p, waiting.request.tokens))
       continue;
-    const auto start =
-        earliest_of(free, memory, waiting, p, now, best ? best->start : free.period());
-    if (!start) continue;
-    Choice choice{p, *start, {}};
-    if (options_.policy == PlacementPolicy::best_fit)
-      choice.left = free.gap_end(each.pipeline.ranks.front(), *start, own.guard) - *start;
-    if (!best || std::tuple{choice.start, choice.left} < std::tuple{best->start, best->left})
-      best = choice;
+    keep_better(earliest_of(free, memory, waiting, p, now, best ? best->start : free.period()), p,
+                free, best);
   }
   return best;
+}
+
+/// Of two pipelines the one on which it starts earlier, then the one whose gap it leaves least of.
+void LiveController::keep_better(std::optional<Duration> start, std::size_t pipeline,
+                                 const FreeTime& free, std::optional<Choice>& best) const {
+  if (!start) return;
+  const LivePipeline& own = live_.pipelines[pipeline];
+  Choice choice{pipeline, *start, {}};
+  if (options_.policy == PlacementPolicy::best_fit)
+    choice.left = free.gap_end(own.pipeline.ranks.front(), *start, model(own.model).guard) - *start;
+  if (!best || std::tuple{choice.start, choice.left} < std::tuple{best->start, best->left})
+    best = choice;
 }
 
 void LiveController::take(FreeTime& free, const Waiting& waiting, const Choice& choice) {
@@ -338,11 +305,13 @@ void LiveController::take(FreeTime& free, const Waiting& waiting, const Choice& 
                     own.stage_time(waiting.whole, stage));
 }
 
-void LiveController::place(const Waiting& waiting, std::size_t pipeline, Duration start,
-                           Duration now) {
+void LiveController::place(Pending pending, std::size_t pipeline, Duration start, Duration now) {
+  tell_place(pending, pipeline, start, now);
+  const Waiting& waiting = pending.waiting;
   const ServedModel& own = model(waiting.model);
   Entry entry;
   entry.waiting = waiting;
+  entry.told = *pending.told;
   entry.end = start + pass_span(own, waiting.whole);
   entry.answer = {.request = static_cast<std::int32_t>(waiting.request.id),
                   .tokens = static_cast<std::int32_t>(waiting.request.tokens),
@@ -355,13 +324,10 @@ void LiveController::place(const Waiting& waiting, std::size_t pipeline, Duratio
     const Duration from = start + stage_offset(own, waiting.whole, stage);
     while (block < expected_.blocks(rank) && expected_.closes(rank, block, now) <= from) ++block;
     entry.closes.push_back(block);
-    if (live_.sends(own))
-      slices_[at(rank)] += std::ssize(kv_slices(own, waiting.request.tokens, stage, live_.sending));
   }
-  ++placed_[pipeline];
+  add_use(use_, pipeline, waiting.request.tokens);
   entry_of_[entry.answer.request] = entries_.size();
   outbox_.push_back(entry.answer);
-  tell_of(entry, NewsKind::placed, entry.end + after_stages(waiting));
   entries_.push_back(std::move(entry));
 }
 

@@ -38,35 +38,6 @@ void LiveController::token_ended(const LiveAnswer& answer, Duration end) {
   tell_of(entries_[found->second], NewsKind::done, end);
 }
 
-bool LiveController::has_room(std::size_t pipeline, std::int64_t tokens) const {
-  if (placed_[pipeline] == live_.slots) return false;
-  const LivePipeline& own = live_.pipelines[pipeline];
-  const ServedModel& by = model(own.model);
-  if (!live_.sends(by)) return true;
-  for (int stage = 0; stage < by.stages; ++stage) {
-    const std::size_t rank = at(own.pipeline.ranks[to_size(stage)]);
-    const auto slices = std::ssize(kv_slices(by, tokens, stage, live_.sending));
-    if (slices_[rank] + slices > std::ssize(live_.kv[rank].sends)) return false;
-  }
-  return true;
-}
-
-bool LiveController::has_decode_slot(std::size_t pipeline) const {
-  const LivePipeline& own = live_.pipelines[pipeline];
-  if (!live_.sends(model(own.model))) return true;
-  const auto decode_of = [&](std::size_t which) {
-    return live_.kv[at(live_.pipelines[which].pipeline.ranks.back())].decode;
-  };
-  const Rank decode = decode_of(pipeline);
-  const auto held = std::ranges::count_if(entries_, [&](const Entry& entry) {
-    const std::size_t which = at(entry.answer.pipeline);
-    return !entry.is_done && !entry.is_withdrawn && !is_killed(entry) &&
-           live_.sends(model(live_.pipelines[which].model)) && decode_of(which) == decode;
-  });
-  const auto found = std::ranges::find(live_.decodes, decode, &LiveDecode::rank);
-  return found != live_.decodes.end() && held < found->slots;  // a GPU may have no slices at all
-}
-
 bool LiveController::some_decode_slot(std::size_t model) const {
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p)
     if (live_.pipelines[p].model == model && has_decode_slot(p)) return true;
@@ -86,6 +57,44 @@ void LiveController::heed_closing(Duration now) {
   if (!is_closing_) look_ = std::min(look_, now + kAskAgain);
 }
 
+void LiveController::heed_deaths(Duration now) {
+  for (const ControllerDeath& death : options_.deaths) {
+    if (death.at > clock_ + now) {
+      look_ = std::min(look_, death.at - clock_);
+      continue;
+    }
+    for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
+      if (live_.pipelines[p].datacenter != death.datacenter || is_dead_[p]) continue;
+      is_dead_[p] = true;
+      for (const Pending& each : pending_)
+        if (each.pipeline == p) fail_by(death.datacenter, each.waiting);
+      if (std::erase_if(pending_, [&](const Pending& each) { return each.pipeline == p; }) > 0)
+        later_.reset();
+    }
+  }
+}
+
+std::optional<DatacenterId> LiveController::all_dead_of(std::size_t model) const {
+  std::optional<DatacenterId> dead;
+  for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
+    if (live_.pipelines[p].model != model) continue;
+    if (!is_dead_[p]) return std::nullopt;
+    dead = live_.pipelines[p].datacenter;
+  }
+  return dead;
+}
+
+void LiveController::fail_by(DatacenterId datacenter, const Waiting& waiting) {
+  failed_.push_back(decision_of(waiting));
+  failed_.back().datacenter = static_cast<std::int32_t>(index(datacenter));
+  const auto& names = live_.plan.datacenters;
+  arrivals_.tell({.kind = NewsKind::failed,
+                  .request = waiting.request.id,
+                  .arrival = waiting.request.arrival,
+                  .why = gone_controller(index(datacenter) < names.size() ? names[index(datacenter)]
+                                                                          : std::string{})});
+}
+
 /// Drained pipelines begin nothing: what they have not begun waits for the next stretch.
 void LiveController::heed_drains(Duration now) {
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p) {
@@ -94,17 +103,19 @@ void LiveController::heed_drains(Duration now) {
     if (drains && !drained_[p])
       for (Entry& entry : entries_)
         if (at(entry.answer.pipeline) == p && withdraw(entry, now)) entry.comes_back = true;
+    if (drains && !drained_[p]) lose_places_on(p);
     drained_[p] = drains;
   }
 }
 
 /// A request whose sender has gone does not begin any more.
 void LiveController::cancel(std::int64_t request, Duration now) {
-  const auto is_it = [&](const Waiting& each) { return each.request.id == request; };
+  const auto is_it = [&](const Pending& each) { return each.waiting.request.id == request; };
   for (auto* waiting : {&arrived_, &pending_}) {
     const auto found = std::ranges::find_if(*waiting, is_it);
     if (found == waiting->end()) continue;
-    give_up(*found);
+    give_up(found->waiting);
+    if (found->pipeline) later_.reset();
     waiting->erase(found);
     return;
   }
@@ -114,8 +125,9 @@ void LiveController::cancel(std::int64_t request, Duration now) {
   if (entry.is_withdrawn || withdraw(entry, now)) entry.comes_back = false;
 }
 
-/// Tells its GPU not to begin it; false: it may have begun.
+/// Tells its GPU not to begin it; false: it may have begun, or no one is left to say so.
 bool LiveController::withdraw(Entry& entry, Duration now) {
+  if (is_dead_[at(entry.answer.pipeline)]) return false;
   if (entry.is_withdrawn || entry.ended.front() || entry.answer.start <= now) return false;
   entry.is_withdrawn = true;
   LiveAnswer withdrawal = entry.answer;
@@ -174,8 +186,13 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
         give_up(entry.waiting);
       else if (queue_)
         queue_->put_back(entry.waiting);
+      else if (const auto p = at(entry.answer.pipeline); is_dead_[p])
+        fail_by(live_.pipelines[p].datacenter, entry.waiting);
       else
-        pending_.push_back(entry.waiting);
+        pending_.push_back({.waiting = entry.waiting,
+                            .told = entry.told,
+                            .told_pipeline = at(entry.answer.pipeline),
+                            .told_start = clock_ + entry.answer.start});
       continue;
     }
     const LivePipeline& own = live_.pipelines[at(entry.answer.pipeline)];
@@ -198,24 +215,47 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
     }
     each.pipeline = entry.answer.pipeline;
     each.answer = entry.number;
+    each.told = entry.told - clock_;
   }
-  std::ranges::stable_sort(pending_, {}, [](const Waiting& each) {
-    return std::pair{each.request.arrival, each.request.id};
+  std::ranges::stable_sort(pending_, {}, [](const Pending& each) {
+    return std::pair{each.waiting.request.arrival, each.waiting.request.id};
   });
   clock_ += wall;
+  ++played_;
+  entries_.clear();
+  entry_of_.clear();
   return placed;
 }
 
 std::vector<Decision> LiveController::waiting() const {
   std::vector<Decision> all;
   for (const auto* waiting : {&arrived_, &pending_})
-    for (const Waiting& each : *waiting) all.push_back(decision_of(each));
+    for (const Pending& each : *waiting) all.push_back(decision_of(each.waiting));
   return all;
+}
+
+std::vector<std::int64_t> LiveController::open_on(Rank rank) const {
+  const auto is_on = [&](std::size_t pipeline) {
+    const LivePipeline& own = live_.pipelines[pipeline];
+    const bool decodes = live_.sends(model(own.model)) && decode_rank_of(pipeline) == rank;
+    return decodes || std::ranges::count(own.pipeline.ranks, number(rank)) > 0;
+  };
+  std::vector<std::int64_t> open;
+  for (const Entry& entry : entries_)
+    if (!entry.is_done && !entry.is_withdrawn && is_on(at(entry.answer.pipeline)))
+      open.push_back(entry.answer.request);
+  for (const auto* waiting : {&arrived_, &pending_})
+    for (const Pending& each : *waiting)
+      if (each.told && is_on(each.told_pipeline)) open.push_back(each.waiting.request.id);
+  std::ranges::sort(open);
+  return open;
 }
 
 void LiveController::refuse_waiting() {
   for (auto* waiting : {&arrived_, &pending_})
-    for (const Waiting& each : std::exchange(*waiting, {})) refuse(each, RefusalReason::closed);
+    for (const Pending& each : std::exchange(*waiting, {}))
+      refuse(each.waiting, RefusalReason::closed);
+  later_.reset();
 }
 
 void LiveController::close() {

@@ -24,7 +24,8 @@ public:
     live_.slots = options.slots;
     for (std::size_t model = 0; model < served.size(); ++model)
       for (const Pipeline& pipeline : served[model].serving.pipelines)
-        live_.pipelines.push_back({model, pipeline});
+        live_.pipelines.push_back(
+            {model, pipeline, training.ranks[at(pipeline.ranks.front())].datacenter});
     decides_ = additions_.add_resource("controller", ResourceKind::workers);
     live_.sending = options.kv.value_or(KvSending::layerwise);
     add_interfaces();

@@ -15,6 +15,7 @@ namespace longhaul::prefill {
 struct LivePipeline {
   std::size_t model = 0;
   Pipeline pipeline;
+  DatacenterId datacenter{};  ///< whose controller places prompts on it
 };
 
 /// An op of a plan that is filled while it is played.

@@ -36,18 +36,20 @@ struct DrawnToken {
   std::int32_t request = 0;
 };
 
-/// What GPUs counted in a stretch.
+/// What GPUs, and the controller, counted in a stretch.
 struct LiveTally {
   std::int64_t declined = 0;  ///< stages that were ready in a bubble and did not fit any more
   std::int64_t killed = 0;
   std::int64_t late_answers = 0;  ///< heard after the start that they name
   Duration latest_answer{};       ///< by how much, at most
+  Duration longest_decision{};    ///< of the controller: LiveController::longest_decision()
 
   LiveTally& operator+=(const LiveTally& other) {
     declined += other.declined;
     killed += other.killed;
     late_answers += other.late_answers;
     latest_answer = std::max(latest_answer, other.latest_answer);
+    longest_decision = std::max(longest_decision, other.longest_decision);
     return *this;
   }
 };

@@ -80,6 +80,7 @@ void LiveStretches::begin() {
 
 LiveTally LiveStretches::tally() const {
   LiveTally all;
+  all.longest_decision = controller_.longest_decision();
   for (const LiveRankLog& log : logs_) all += log.tally;
   return all;
 }
@@ -126,7 +127,7 @@ void fill_kv(const LivePlan& live, const std::vector<SentSlice>& sent,
 LiveFilled fill_slots(const LivePlan& live, const std::vector<Served>& served,
                       const std::vector<BegunSlot>& begun, const std::vector<LivePlaced>& placed,
                       const std::vector<SentSlice>& sent, const std::vector<DrawnToken>& tokens) {
-  LiveFilled all{{live.plan, {}, {}, live.training}, {}, {}};
+  LiveFilled all{{live.plan, {}, {}, live.training}, {}, {}, {}};
   std::map<std::int64_t, const BegunSlot*> slots;
   std::map<std::pair<std::int32_t, std::int32_t>, const BegunSlot*> requests;
   for (const BegunSlot& each : begun) {
@@ -155,6 +156,7 @@ LiveFilled fill_slots(const LivePlan& live, const std::vector<Served>& served,
     }
     all.decisions.push_back(each.decision);
     all.answers.push_back(live.answers[each.answer]);
+    all.told.push_back(each.told);
   }
   std::map<OpId, plan::OpServed> served_ops;
   for (std::size_t i = 0; i < live.ops.size(); ++i) {

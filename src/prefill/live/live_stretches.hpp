@@ -51,7 +51,8 @@ public:
   /// What they have sent, and first tokens, likewise.
   [[nodiscard]] std::vector<SentSlice> sent() const { return all_of(&LiveRankLog::sent); }
   [[nodiscard]] std::vector<DrawnToken> tokens() const { return all_of(&LiveRankLog::tokens); }
-  [[nodiscard]] LiveTally tally() const;  ///< of the GPUs of this process, in the stretch
+  /// Of the GPUs of this process, and of the controller where it is here, in the stretch.
+  [[nodiscard]] LiveTally tally() const;
 
 private:
   template <typename What>
@@ -77,7 +78,8 @@ private:
 struct LiveFilled {
   FilledPlan filled;
   std::vector<Decision> decisions;
-  std::vector<OpId> answers;  ///< by decision
+  std::vector<OpId> answers;   ///< by decision
+  std::vector<Duration> told;  ///< by decision: LivePlaced::told
 };
 [[nodiscard]] LiveFilled fill_slots(const LivePlan& live, const std::vector<Served>& served,
                                     const std::vector<BegunSlot>& begun,

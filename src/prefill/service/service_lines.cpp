@@ -107,8 +107,12 @@ std::string answer_line(const std::string& id, const RequestNews& news) {
       line += fmt::format(", \"pipeline\": {}, \"ttft_ns\": {}", news.pipeline,
                           (news.end - news.arrival).count());
       break;
-    case NewsKind::cancelled:
-    case NewsKind::failed: break;
+    case NewsKind::failed:
+      if (!news.why.empty())
+        line += fmt::format(", \"reason\": {}",
+                            json(news.why).dump(-1, ' ', true, json::error_handler_t::replace));
+      break;
+    case NewsKind::cancelled: break;
   }
   return line + "}\n";
 }

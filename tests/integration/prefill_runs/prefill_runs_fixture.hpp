@@ -81,6 +81,13 @@ public:
     for (const auto& [id, answers] : last_) count += answers.back().answer == word;
     return count;
   }
+  /// With that reason.
+  [[nodiscard]] int count_failed(const std::string& reason) const {
+    int count = 0;
+    for (const auto& [id, answers] : last_)
+      count += answers.back().answer == "failed" && answers.back().reason == reason;
+    return count;
+  }
   [[nodiscard]] int placed() const { return placed_; }
   [[nodiscard]] bool is_over() const { return connection_.is_over(); }
   [[nodiscard]] std::optional<prefill::AnswerLine> answer_to(const std::string& id) const {

@@ -47,6 +47,10 @@ TEST_P(ServiceFaults, AnswerNoRequestTwiceAndFailWhatWaits) {
   EXPECT_EQ(client.count("refused") + client.count("cancelled"), 0);
   constexpr std::size_t kController = 4;
   if (GetParam().rank != kController) {
+    // Requests that had a place on the rank fail by its name, others with the run.
+    const std::string gone = fmt::format("rank {} is gone", GetParam().rank);
+    EXPECT_THAT(output(), HasSubstr(gone + ": its requests have failed: "));
+    EXPECT_GT(client.count_failed(gone), 0);
     client.expect_one_answer_each();
     EXPECT_GT(client.count("failed"), 0);
   } else if (is_killed) {  // mpirun wakes a frozen one before it ends it
@@ -71,6 +75,40 @@ INSTANTIATE_TEST_SUITE_P(
                       Fault{"KilledController", 4, SIGKILL}, Fault{"FrozenController", 4, SIGSTOP},
                       Fault{"KilledDecodeRank", 5, SIGKILL}, Fault{"FrozenDecodeRank", 5, SIGSTOP}),
     [](const auto& tested) { return tested.param.name; });
+
+class DeadController : public PrefillRuns {};
+
+// The datacenter's controller dies in the second stretch, and the inference controller beside it
+// goes on: what waits for a start fails by name, and so does what comes later. Training is played
+// to its end, and the record has what clients were told.
+TEST_F(DeadController, FailsWhatWaitsWhileTrainingGoesOn) {
+  write_scenario(std::string{kServing} + kDecode);
+  start_prefill(0, {"--controller", "live", "--listen", "unix:" + socket().string(), "--pairs", "4",
+                    "--warmup", "0", "--kv", "layerwise", "--set", "run.time_scale=10", "--fault",
+                    "controller@west:1s"});
+  Client client{socket()};
+  for (int i = 0; i < 300; ++i) client.ask(i, 40);
+  client.listen([&] { return client.count("failed") > 0; });
+  client.ask(1000, 40);
+  client.listen_to_the_end();
+  EXPECT_EQ(finish(), 0) << output();
+  client.expect_one_answer_each();
+  EXPECT_GT(client.count("done"), 0);
+  const std::string gone = "the controller of west is gone";
+  EXPECT_EQ(client.count_failed(gone), client.count("failed"));
+  ASSERT_TRUE(client.answer_to("1000"));
+  EXPECT_EQ(client.answer_to("1000")->reason, gone);
+  const nlohmann::json made = record();
+  EXPECT_EQ(made["wrong"], "");
+  EXPECT_EQ(made["pairs"]["on_ns"].size(), 4U);
+  const nlohmann::json& requests = made["schedules"][0]["requests"];
+  EXPECT_EQ(requests["failed"], client.count("failed"));
+  EXPECT_EQ(requests["done"], client.count("done"));
+  EXPECT_EQ(made["roles"][1]["role"], "inference controller");
+  EXPECT_EQ(made["roles"][2]["role"], "BubbleTea controller");
+  EXPECT_EQ(made["roles"][2]["datacenter"], "west");
+  EXPECT_EQ(made["roles"][3]["ranks"], nlohmann::json::array({5}));
+}
 
 class FrozenClient : public PrefillRuns {};
 

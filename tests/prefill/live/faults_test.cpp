@@ -1,5 +1,6 @@
-// Requests, clients that go, GPUs that are drained and come back, a controller that dies, a
-// run that ends: each request has one last answer, and training's blocks wait for none of it.
+// Requests, clients that go, GPUs that are drained and come back, a datacenter's controller that
+// dies, a run that ends: each request has one last answer, and training's blocks wait for none of
+// it.
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
@@ -47,6 +48,9 @@ public:
     return ids;
   }
   void tell(const RequestNews& news) override {
+    first.try_emplace(news.request, now_);
+    last_at[news.request] = now_;
+    why[news.request] = news.why;
     if (news.kind == NewsKind::placed) {
       ++placed[news.request];
       late_placements += is_closing();
@@ -70,6 +74,9 @@ public:
   std::optional<Duration> closes;
   std::vector<std::pair<Duration, std::int64_t>> goes;
   std::vector<Drain> drains;
+  std::map<std::int64_t, Duration> first;  ///< when something was said of it
+  std::map<std::int64_t, Duration> last_at;
+  std::map<std::int64_t, std::string> why;
   std::map<std::int64_t, int> placed;
   std::map<std::int64_t, std::vector<NewsKind>> last;
   int drained_placements = 0, late_placements = 0;
@@ -127,7 +134,7 @@ private:
                                            const SeededFaults& faults) {
     LiveOptions options;
     if (faults.closes) options.controller.closes = [&faults] { return faults.is_closing(); };
-    options.controller.dies_at = dies_at;
+    if (dies_at) options.controller.deaths = {{DatacenterId{0}, *dies_at}};
     options.slots = 48;
     return options;
   }
@@ -152,7 +159,7 @@ private:
 TEST(LiveFaults, LoseNoRequestAndAnswerNoneTwice) {
   constexpr int kStretches = 3;
   std::map<NewsKind, int> counts;
-  int faults = 0, again = 0;
+  int faults = 0, again = 0, late_done = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE(seed);
     Random random{derived_seed(seed, 0x6661756c)};
@@ -182,13 +189,22 @@ TEST(LiveFaults, LoseNoRequestAndAnswerNoneTwice) {
       ASSERT_EQ(told.last[each.id].size(), 1U) << "request " << each.id;
       ++counts[told.last[each.id].front()];
       again += told.placed[each.id] > 1;
+      if (told.closes || each.arrival >= all) continue;
+      ASSERT_EQ(told.first[each.id], each.arrival) << "request " << each.id;
+      const NewsKind last = told.last[each.id].front();
+      if (last == NewsKind::failed) {
+        ASSERT_TRUE(dies && told.last_at[each.id] >= *dies) << "request " << each.id;
+      }
+      late_done += last == NewsKind::done && dies && each.arrival >= *dies;
     }
     ASSERT_EQ(told.drained_placements, 0);
     ASSERT_EQ(told.late_placements, 0);
   }
   EXPECT_GT(faults, 3000);
   EXPECT_GT(again, 20) << "drained GPUs give prompts back";
-  for (const NewsKind kind : {NewsKind::done, NewsKind::refused, NewsKind::cancelled})
+  EXPECT_EQ(late_done, 0) << "of those that came when the controller was dead";
+  for (const NewsKind kind :
+       {NewsKind::done, NewsKind::refused, NewsKind::cancelled, NewsKind::failed})
     EXPECT_GT(counts[kind], 300) << to_string(kind);
 }
 
@@ -229,18 +245,52 @@ TEST(LiveFaults, ARunThatEndsBeginsNothingAndEndsWhatRuns) {
   EXPECT_EQ(told.placed[3], 0);
 }
 
-// It dies before device 0's bubble opens: what it had given goes on, what comes later does not.
-TEST(LiveFaults, ADeadControllerLeavesTrainingAndWhatItHadGivenAlone) {
+/// Two GPUs: device 0, in datacenter "one", is idle from 200 to 500 ms, device 1 to 100 and from
+/// 700 on, of 900.
+PlacedStretch two_gpus(DatacenterId second) {
   Scenario scenario = serving_scenario(2, 1, linear_model(1ms));
   scenario.costs.forward.assign(2, 100ms);
   scenario.costs.backward.assign(2, 200ms);
   scenario.costs.message.assign(2, Bytes{});
-  const PlacedStretch stretch{scenario, "gpipe", 1};
+  scenario.datacenters.resize(2);
+  scenario.datacenters[0].name = "one";
+  scenario.datacenters[1].name = "two";
+  scenario.placement[1] = second;
+  for (const auto& [from, to] : {std::pair{0, 1}, {1, 0}})
+    scenario.links.push_back(
+        {.from = DatacenterId{from}, .to = DatacenterId{to}, .bandwidth = Bandwidth::unlimited()});
+  return {scenario, "gpipe", 1};
+}
+
+// It dies before device 0's bubble opens: what it had given goes on; what waits for the next
+// stretch fails then, and what comes later as it comes. Training is played to its end.
+TEST(LiveFaults, ADeadControllerLeavesTrainingAndWhatItHadGivenAlone) {
+  const PlacedStretch stretch = two_gpus(DatacenterId{0});
   SeededFaults told;
-  told.requests = {{0, 110ms, 100}, {1, 600ms, 100}};
+  told.requests = {{0, 110ms, 100}, {1, 120ms, 290}, {2, 600ms, 100}};
+  FaultyRun run{stretch, told, 150ms};
+  run.play(2, 900ms);
+  EXPECT_EQ(run.late_ops, 0);
+  EXPECT_EQ(told.last[0], std::vector{NewsKind::done});
+  EXPECT_EQ(told.placed[1], 1) << "at 1,100 ms";
+  for (const auto& [request, at] : {std::pair{1, 150ms}, {2, 600ms}}) {
+    EXPECT_EQ(told.last[request], std::vector{NewsKind::failed});
+    EXPECT_EQ(told.last_at[request], at);
+    EXPECT_EQ(told.why[request], "the controller of one is gone");
+  }
+}
+
+// The other datacenter's takes what comes later, as far as its bubbles hold it.
+TEST(LiveFaults, AnotherDatacenterTakesOver) {
+  const PlacedStretch stretch = two_gpus(DatacenterId{1});
+  SeededFaults told;
+  told.requests = {{0, 110ms, 100}, {1, 120ms, 290}, {2, 600ms, 100}, {3, 610ms, 250}};
   FaultyRun{stretch, told, 150ms}.play(2, 900ms);
   EXPECT_EQ(told.last[0], std::vector{NewsKind::done});
-  EXPECT_EQ(told.last[1], std::vector{NewsKind::refused});
+  EXPECT_EQ(told.last[1], std::vector{NewsKind::failed});
+  EXPECT_EQ(told.last[2], std::vector{NewsKind::done});
+  EXPECT_EQ(told.last[3], std::vector{NewsKind::refused}) << "device 1 is idle for 200 ms at most";
+  EXPECT_EQ(told.last_at[3], 610ms);
 }
 
 }  // namespace

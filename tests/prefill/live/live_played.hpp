@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <ostream>
 #include <set>
 #include <utility>
 #include <vector>
@@ -13,19 +15,75 @@ namespace longhaul::prefill {
 
 using testing::PlacedStretch;
 
+/// A trace, what was said of each request, and when.
+class NotedArrivals final : public Arrivals {
+public:
+  struct Said {
+    std::int64_t request = 0;
+    NewsKind kind{};
+    Duration at{};
+    std::int32_t pipeline = -1;  ///< of a place
+    Duration start{};            ///< likewise
+    friend bool operator==(const Said&, const Said&) = default;
+    friend void PrintTo(const Said& said, std::ostream* out) {
+      *out << said.request << " " << to_string(said.kind) << " at " << said.at.count()
+           << " ns: pipeline " << said.pipeline << " from " << said.start.count() << " ns";
+    }
+  };
+  explicit NotedArrivals(std::vector<Request> requests) : trace_{std::move(requests)} {}
+  void collect(Duration now, std::vector<Request>& arrived,
+               std::vector<std::int64_t>& cancelled) override {
+    now_ = now;
+    trace_.collect(now, arrived, cancelled);
+    std::erase_if(goes, [&](const auto& each) {
+      if (each.first > now) return false;
+      cancelled.push_back(each.second);
+      return true;
+    });
+  }
+  [[nodiscard]] Duration next_look(Duration now) const override {
+    Duration next = trace_.next_look(now);
+    for (const auto& [time, request] : goes) next = std::min(next, time);
+    for (const Duration time : drains)
+      if (time > now) next = std::min(next, time);
+    return next;
+  }
+  [[nodiscard]] std::vector<Request> rest() override { return trace_.rest(); }
+  [[nodiscard]] std::vector<std::int64_t> offered() const override { return trace_.offered(); }
+  void tell(const RequestNews& news) override {
+    const bool has_place = news.kind == NewsKind::placed;
+    said.push_back({news.request, news.kind, now_, has_place ? news.pipeline : -1,
+                    has_place ? news.start : Duration{}});
+    if (news.kind == NewsKind::refused) reasons[news.request] = news.reason;
+  }
+  /// Pipeline 0 from the first of `drains` to the second.
+  [[nodiscard]] bool is_drained(std::size_t /*model*/, std::int32_t pipeline) const override {
+    return pipeline == 0 && drains.size() == 2 && drains[0] <= now_ && now_ < drains[1];
+  }
+
+  std::vector<Said> said;
+  std::map<std::int64_t, RefusalReason> reasons;
+  std::vector<std::pair<Duration, std::int64_t>> goes;
+  std::vector<Duration> drains;
+
+private:
+  TraceArrivals trace_;
+  Duration now_{};
+};
+
 /// A stretch, and what is left of it for tests after a simulation.
 class LivePlayed {
 public:
   LivePlayed(const PlacedStretch& stretch, std::vector<Request> requests, LiveOptions options)
       : stretch_{stretch},
         requests_{std::move(requests)},
-        arrivals_{options.controller.backlog ? std::vector<Request>{} : requests_},
+        noted_{options.controller.backlog ? std::vector<Request>{} : requests_},
         live_{with_controller(stretch),
               stretch.times,
               stretch.bubbles,
               stretch.served,
               requests_,
-              arrivals_,
+              noted_,
               Rank{controller_of(stretch)},
               with_slots(std::move(options))} {}
 
@@ -64,6 +122,7 @@ public:
     return count;
   }
   [[nodiscard]] LiveStretches& live() { return live_; }
+  [[nodiscard]] NotedArrivals& noted() { return noted_; }
 
   OpResults results;
   Duration wall{};
@@ -87,7 +146,7 @@ private:
 
   const PlacedStretch& stretch_;
   std::vector<Request> requests_;
-  TraceArrivals arrivals_;
+  NotedArrivals noted_;
   Plan training_;
   LiveStretches live_;
 };

@@ -197,67 +197,6 @@ TEST(LiveStretches, FillABubbleThatWhatWasDeclinedDoesNotFit) {
   EXPECT_GT(played.live().tally().declined, 0);
 }
 
-// A prompt that the stretch has no room for is placed in the next one, with the arrival it had.
-TEST(LiveStretches, HandOnWhatFindsNoRoom) {
-  const PlacedStretch stretch = gpipe_of_two(1ms);
-  LivePlayed played{stretch, equal_requests(8, 100, {}), {}};
-  EXPECT_EQ(played.play().decisions.size(), 6U);
-  const LiveFilled second = played.play();
-  ASSERT_EQ(second.decisions.size(), 2U);
-  EXPECT_EQ(second.decisions.front().request, 6);
-  EXPECT_EQ(second.decisions.front().arrival, -900ms);
-  EXPECT_EQ(played.live().controller().clock(), 1'800ms);
-}
-
-/// A trace, and when what was said of each request.
-class NotedArrivals final : public Arrivals {
-public:
-  explicit NotedArrivals(std::vector<Request> requests) : trace_{std::move(requests)} {}
-  void collect(Duration now, std::vector<Request>& arrived,
-               std::vector<std::int64_t>& cancelled) override {
-    now_ = now;
-    trace_.collect(now, arrived, cancelled);
-  }
-  [[nodiscard]] Duration next_look(Duration now) const override { return trace_.next_look(now); }
-  [[nodiscard]] std::vector<std::int64_t> offered() const override { return trace_.offered(); }
-  void tell(const RequestNews& news) override { said.emplace_back(news.request, news.kind, now_); }
-
-  std::vector<std::tuple<std::int64_t, NewsKind, Duration>> said;
-
-private:
-  TraceArrivals trace_;
-  Duration now_{};
-};
-
-TEST(LiveStretches, RefuseAtOnce) {
-  PlacedStretch stretch = gpipe_of_two(1ms);
-  stretch.served.front().model.slo_ttft = 250ms;
-  auto requests = equal_requests(3, 100, {});
-  requests[0].tokens = 350;            // fits no bubble
-  requests[1].tokens = 2000;           // above the profile
-  requests.push_back({3, 20ms, 100});  // would end at 300 ms
-  Plan training = stretch.plan;
-  training.ranks.push_back({});
-  NotedArrivals arrivals{requests};
-  const std::vector<Request> none;
-  LiveStretches live{
-      training, stretch.times, stretch.bubbles, stretch.served,
-      none,     arrivals,      Rank{2},         {.controller = {}, .manners = {}, .slots = 8}};
-  live.begin();
-  (void)sim::simulate_results(live.plan());
-  using Said = std::tuple<std::int64_t, NewsKind, Duration>;
-  ASSERT_GE(arrivals.said.size(), 4U);
-  arrivals.said.resize(4);  // then the one that was placed is done
-  EXPECT_EQ(arrivals.said,
-            (std::vector{Said{0, NewsKind::refused, 0ms}, Said{1, NewsKind::refused, 0ms},
-                         Said{2, NewsKind::placed, 0ms}, Said{3, NewsKind::refused, 20ms}}));
-  const auto& refused = live.controller().refused();
-  ASSERT_EQ(refused.size(), 3U);
-  EXPECT_EQ(refused[0].refused, RefusalReason::too_long);
-  EXPECT_EQ(refused[1].refused, RefusalReason::profile);
-  EXPECT_EQ(refused[2].refused, RefusalReason::slo);
-}
-
 // Estimated at 100 ms, and takes 380 from 200 on: training's block at 500 ms waits until 580, or
 // until the end of the layer (of 8, 47.5 ms each) in which it got ready.
 TEST(LiveStretches, FinishOrKillWhatOverruns) {
