@@ -156,8 +156,9 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
     GradientCompression compress = input.compress;
     if (!input.methods.empty()) compress.method = input.methods[exchanges_.size()];
     nodes_.emplace_back(part.leaders, models_.size());
+    const auto place = static_cast<int>(exchanges_.size());
     exchanges_.emplace_back(compress, nodes_.back().of_members(sites_of(part)),
-                            static_cast<int>(exchanges_.size()), part.count, input.staleness);
+                            part.number < 0 ? place : part.number, part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
 }
