@@ -64,6 +64,9 @@ public:
   void step(int iteration, std::span<float> weights) override {
     for (Piece& piece : pieces_) piece.method->step(iteration, piece.of(weights));
   }
+  void catch_up(std::span<float> weights) const override {
+    for (const Piece& piece : pieces_) piece.method->catch_up(piece.of(weights));
+  }
   void finish() override {
     for (Piece& piece : pieces_) piece.method->finish();
     join_residuals();

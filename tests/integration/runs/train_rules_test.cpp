@@ -22,5 +22,19 @@ TEST_F(TrainRuns, OfEspressoChooseForEachTensor) {
       << "fewer than halves";
 }
 
+/// After two updates a number has missed one at most, and both runs have computed with the same
+/// weights: `exact` differs by what validation plays alone.
+TEST_F(TrainRuns, ValidateExactStepsAsDenseOnes) {
+  ASSERT_EQ(run(3, words("topk:keep=5%,topk:keep=5%:lazy=exact",
+                         {"--optimizer", "momentum", "--max-iterations", "2", "--points", "2"})),
+            0)
+      << output();
+  const nlohmann::json skip = curves()[0], exact = curves()[1];
+  EXPECT_EQ(exact["losses"], skip["losses"]);
+  EXPECT_EQ(exact["points"][0][3], skip["points"][0][3]);
+  EXPECT_NE(exact["points"][1][3], skip["points"][1][3]);
+  EXPECT_TRUE(exact["replay"]["equal"].get<bool>());
+}
+
 }  // namespace
 }  // namespace longhaul::testing
