@@ -71,12 +71,6 @@ void require_adaptable(const Scenario& scenario) {
         "{}: train.message states what is sent, so that train.adapt.every = {} has no rate to "
         "adapt. Leave it out, or write every = 0.",
         scenario.name, train.adapt.every);
-  const int largest = train.batch.empty() ? 0 : std::ranges::max(train.batch);
-  if (train.adapt.most_batch > 0 && largest > train.adapt.most_batch)
-    fail(
-        "{}: train.batch has {} samples (train.adapt.most_batch = {}: more do not fit into a "
-        "replica's memory). Give fewer.",
-        scenario.name, largest, train.adapt.most_batch);
 }
 
 }  // namespace
@@ -231,8 +225,14 @@ Scenario by_throughput(const Scenario& scenario) {
   return changed;
 }
 
+/// Limits of memory are of what the scenario says and tune() chooses: this may be tried as well.
 Scenario with_setting(const Scenario& scenario, const planner::TuneChoice& setting) {
   std::vector<std::string> set = scenario::stored_options(scenario.text).set;
+  if (scenario.train.adapt.most_batch > 0)
+    set.push_back(fmt::format("train.adapt.most_batch={}", std::ranges::max(setting.batch)));
+  if (std::ranges::any_of(scenario.memory.capacity,
+                          [](const auto& each) { return each.has_value(); }))
+    set.emplace_back("memory.capacity=1000000TiB");
   set.push_back(fmt::format("train.batch=[{}]", fmt::join(setting.batch, ", ")));
   set.emplace_back("train.hetero=false");
   const Scenario read = scenario::parse_scenario(scenario.text, scenario.name, set);

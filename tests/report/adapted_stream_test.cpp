@@ -150,7 +150,7 @@ TEST(AdaptedStream, RefusesInOneLineWhatCannotBeAdapted) {
   EXPECT_THAT(refusal_of({"parallel.microbatches=2"}), HasSubstr("1 ranks and 2 microbatches"));
   EXPECT_THAT(refusal_of({"train.message=1MB"}), HasSubstr("train.message states what is sent"));
   EXPECT_THAT(refusal_of({"train.batch=[9, 65]", "train.adapt.most_batch=64"}),
-              HasSubstr("train.batch has 65 samples (train.adapt.most_batch = 64"));
+              HasSubstr("train.batch has 65 samples for replica 1"));
   EXPECT_EQ(refusal_of({"train.batch=[9, 64]", "train.adapt.most_batch=64"}), "accepted");
   EXPECT_THAT(refusal_of({"costs.forward=30ms", "costs.backward=60ms", "costs.weights=352MB"}),
               HasSubstr("times that no batch changes"));

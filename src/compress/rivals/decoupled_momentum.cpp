@@ -4,86 +4,121 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/kept_share.hpp"
 
 namespace longhaul::compress {
 namespace {
 
-using CosineRows = std::array<std::array<float, kDctChunk>, kDctChunk>;
+/// Row k has the k-th cosine at each of `size` places.
+std::vector<float> make_cosine_rows(std::size_t size) {
+  std::vector<float> rows(size * size);
+  const auto length = static_cast<double>(size);
+  for (std::size_t k = 0; k < size; ++k)
+    for (std::size_t i = 0; i < size; ++i) {
+      const double angle =
+          std::numbers::pi / length * (static_cast<double>(i) + 0.5) * static_cast<double>(k);
+      rows[k * size + i] =
+          static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / length) * std::cos(angle));
+    }
+  return rows;
+}
 
-/// Row k has the k-th cosine at each place.
-const CosineRows& cosine_rows() {
-  static const CosineRows kRows = [] {
-    CosineRows rows{};
-    constexpr auto kSize = static_cast<double>(kDctChunk);
-    for (std::size_t k = 0; k < kDctChunk; ++k)
-      for (std::size_t i = 0; i < kDctChunk; ++i) {
-        const double angle =
-            std::numbers::pi / kSize * (static_cast<double>(i) + 0.5) * static_cast<double>(k);
-        rows[k][i] = static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / kSize) * std::cos(angle));
-      }
-    return rows;
+const std::vector<float>& cosine_rows(std::size_t size) {
+  static const std::array<std::vector<float>, kDctChunk + 1> kRows = [] {
+    std::array<std::vector<float>, kDctChunk + 1> all;
+    for (std::size_t each = 1; each < all.size(); ++each) all[each] = make_cosine_rows(each);
+    return all;
   }();
-  return kRows;
+  LONGHAUL_ASSERT(size >= 1 && size <= kDctChunk, "{} numbers", size);
+  return kRows[size];
 }
 
-/// The places of the largest magnitudes, ascending; ties: the lowest.
-std::vector<std::uint32_t> largest_places(std::span<const float> numbers, std::size_t wanted) {
-  std::vector<std::uint32_t> order(numbers.size());
-  std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    return std::fabs(numbers[a]) > std::fabs(numbers[b]);
-  });
-  order.resize(wanted);
-  std::ranges::sort(order);
-  return order;
-}
+using ChunkNumbers = std::array<float, kDctChunk * kDctChunk>;
 
 }  // namespace
 
-void cosine_transform(std::span<const float> numbers, std::span<float> coefficients) {
-  for (std::size_t k = 0; k < kDctChunk; ++k)
-    coefficients[k] = std::inner_product(numbers.begin(), numbers.begin() + kDctChunk,
-                                         cosine_rows()[k].begin(), 0.0F);
+void cosine_transform(std::span<const float> numbers, std::size_t rows, std::size_t columns,
+                      std::span<float> coefficients) {
+  ChunkNumbers along{};  // of each row its cosines
+  const std::vector<float>& of_row = cosine_rows(columns);
+  const std::vector<float>& of_column = cosine_rows(rows);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t l = 0; l < columns; ++l)
+      for (std::size_t j = 0; j < columns; ++j)
+        along[i * columns + l] += numbers[i * columns + j] * of_row[l * columns + j];
+  std::fill_n(coefficients.begin(), rows * columns, 0.0F);
+  for (std::size_t k = 0; k < rows; ++k)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t l = 0; l < columns; ++l)
+        coefficients[k * columns + l] += along[i * columns + l] * of_column[k * rows + i];
 }
 
-void inverse_cosine_transform(std::span<const float> coefficients, std::span<float> numbers) {
-  std::fill_n(numbers.begin(), kDctChunk, 0.0F);
-  for (std::size_t k = 0; k < kDctChunk; ++k)
-    for (std::size_t i = 0; coefficients[k] != 0 && i < kDctChunk; ++i)
-      numbers[i] += coefficients[k] * cosine_rows()[k][i];
+void inverse_cosine_transform(std::span<const float> coefficients, std::size_t rows,
+                              std::size_t columns, std::span<float> numbers) {
+  ChunkNumbers along{};
+  const std::vector<float>& of_row = cosine_rows(columns);
+  const std::vector<float>& of_column = cosine_rows(rows);
+  for (std::size_t k = 0; k < rows; ++k)
+    for (std::size_t l = 0; l < columns; ++l)
+      for (std::size_t j = 0; coefficients[k * columns + l] != 0 && j < columns; ++j)
+        along[k * columns + j] += coefficients[k * columns + l] * of_row[l * columns + j];
+  std::fill_n(numbers.begin(), rows * columns, 0.0F);
+  for (std::size_t k = 0; k < rows; ++k)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j)
+        numbers[i * columns + j] += along[k * columns + j] * of_column[k * rows + i];
 }
 
-DecoupledMomentum::DecoupledMomentum(int kept, float decay, std::size_t count)
-    : kept_{static_cast<std::size_t>(kept)},
-      decay_{decay},
-      count_{count},
-      momenta_((count + kDctChunk - 1) / kDctChunk * kDctChunk) {
-  if (kept < 1 || kept_ > kDctChunk)
-    fail("demo: {} coefficients of {} cannot be kept. Give 1 to {}.", kept, kDctChunk, kDctChunk);
+DecoupledMomentum::DecoupledMomentum(double keep, float decay, std::vector<TensorChunk> chunks,
+                                     std::size_t count)
+    : keep_{keep}, decay_{decay}, chunks_{std::move(chunks)}, momenta_(count) {
+  if (!is_kept_share(keep))
+    fail("demo: {} of the coefficients cannot be kept. Give a share above 0 and at most 1.", keep);
   if (!(decay >= 0 && decay <= 1)) fail("demo: the decay is {}. Give one from 0 to 1.", decay);
+  for (const TensorChunk& chunk : chunks_) coefficients_ += static_cast<std::int64_t>(chunk.size());
 }
 
 SparseSet DecoupledMomentum::take(std::span<const float> gradient) {
-  LONGHAUL_ASSERT(gradient.size() == count_, "{} of {}", gradient.size(), count_);
-  for (std::size_t i = 0; i < count_; ++i) momenta_[i] = decay_ * momenta_[i] + gradient[i];
-  SparseSet sent{static_cast<std::int64_t>(momenta_.size()), 1, {}, {}};
-  std::array<float, kDctChunk> coefficients{}, numbers{};
-  for (std::size_t begin = 0; begin < momenta_.size(); begin += kDctChunk) {
-    const std::span<float> chunk{momenta_.data() + begin, kDctChunk};
-    cosine_transform(chunk, coefficients);
-    std::array<float, kDctChunk> kept{};
-    for (const std::uint32_t place : largest_places(coefficients, kept_)) {
-      sent.blocks.push_back(static_cast<std::uint32_t>(begin) + place);
+  LONGHAUL_ASSERT(gradient.size() == momenta_.size(), "{} of {}", gradient.size(), momenta_.size());
+  for (std::size_t i = 0; i < momenta_.size(); ++i)
+    momenta_[i] = decay_ * momenta_[i] + gradient[i];
+  SparseSet sent{coefficients_, 1, {}, {}};
+  std::vector<float> numbers, coefficients, kept;
+  std::uint32_t before = 0;
+  for (const TensorChunk& chunk : chunks_) {
+    numbers.resize(chunk.size());
+    coefficients.resize(chunk.size());
+    kept.assign(chunk.size(), 0);
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = momenta_[chunk.place(i)];
+    cosine_transform(numbers, chunk.rows, chunk.columns, coefficients);
+    for (const std::uint32_t place :
+         largest_places(coefficients, kept_of_chunk(chunk.size(), keep_))) {
+      sent.blocks.push_back(before + place);
       sent.values.push_back(kept[place] = coefficients[place]);
     }
-    inverse_cosine_transform(kept, numbers);
-    for (std::size_t i = 0; i < kDctChunk; ++i) chunk[i] -= numbers[i];
+    inverse_cosine_transform(kept, chunk.rows, chunk.columns, numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i) momenta_[chunk.place(i)] -= numbers[i];
+    before += static_cast<std::uint32_t>(chunk.size());
   }
   return sent;
+}
+
+std::vector<float> DecoupledMomentum::numbers_of(const SparseSet& coefficients) const {
+  std::vector<float> dense(static_cast<std::size_t>(coefficients.count));
+  add_to(dense, coefficients);
+  std::vector<float> all(momenta_.size()), numbers;
+  std::size_t before = 0;
+  for (const TensorChunk& chunk : chunks_) {
+    numbers.resize(chunk.size());
+    inverse_cosine_transform(std::span{dense}.subspan(before, chunk.size()), chunk.rows,
+                             chunk.columns, numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i) all[chunk.place(i)] = numbers[i];
+    before += chunk.size();
+  }
+  return all;
 }
 
 void DecoupledMomentum::restore(std::vector<float> momenta) {
@@ -91,19 +126,6 @@ void DecoupledMomentum::restore(std::vector<float> momenta) {
     fail("demo: what is kept has {} numbers instead of {}. Begin anew.", momenta.size(),
          momenta_.size());
   momenta_ = std::move(momenta);
-}
-
-std::vector<float> numbers_of(const SparseSet& coefficients, std::size_t count) {
-  std::vector<float> dense(static_cast<std::size_t>(coefficients.count));
-  add_to(dense, coefficients);
-  std::array<float, kDctChunk> numbers{};
-  for (std::size_t begin = 0; begin < dense.size(); begin += kDctChunk) {
-    const std::span<float> chunk{dense.data() + begin, kDctChunk};
-    inverse_cosine_transform(chunk, numbers);
-    std::ranges::copy(numbers, chunk.begin());
-  }
-  dense.resize(count);
-  return dense;
 }
 
 void demo_step(std::span<float> weights, std::span<const float> numbers, float rate) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "compress/select/sparsifier.hpp"
+#include "base/kept_share.hpp"
 
 namespace longhaul::compress {
 namespace {
@@ -58,18 +58,31 @@ void round_to_int4(std::span<float> numbers) {
   }
 }
 
-SparseOuterGradient::SparseOuterGradient(double keep, float decay, std::int64_t count)
-    : keep_{keep}, decay_{decay}, residual_(static_cast<std::size_t>(count)) {
-  check(Settings{.method = Method::topk, .keep = keep, .block = 1});
+SparseOuterGradient::SparseOuterGradient(double keep, float decay, std::vector<TensorChunk> chunks,
+                                         std::size_t count)
+    : keep_{keep}, decay_{decay}, chunks_{std::move(chunks)}, residual_(count) {
+  if (!is_kept_share(keep))
+    fail("sparseloco: {} of the numbers cannot be sent. Give a share above 0 and at most 1.", keep);
   if (!(decay >= 0 && decay <= 1))
     fail("sparseloco: the decay of what is left is {}. Give one from 0 to 1.", decay);
 }
 
 SparseSet SparseOuterGradient::take(std::span<const float> outer_gradient) {
-  for (float& number : residual_) number *= decay_;
-  Sparsifier sparsifier{{.method = Method::topk, .keep = keep_, .block = 1},
-                        static_cast<std::int64_t>(residual_.size())};
-  SparseSet sent = sparsifier.take(outer_gradient, residual_);
+  LONGHAUL_ASSERT(outer_gradient.size() == residual_.size(), "{} of {}", outer_gradient.size(),
+                  residual_.size());
+  for (std::size_t i = 0; i < residual_.size(); ++i)
+    residual_[i] = residual_[i] * decay_ + outer_gradient[i];
+  SparseSet sent{static_cast<std::int64_t>(residual_.size()), 1, {}, {}};
+  std::vector<float> numbers;
+  for (const TensorChunk& chunk : chunks_) {
+    numbers.resize(chunk.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = residual_[chunk.place(i)];
+    for (const std::uint32_t place : largest_places(numbers, kept_of_chunk(chunk.size(), keep_)))
+      sent.blocks.push_back(static_cast<std::uint32_t>(chunk.place(place)));
+  }
+  std::ranges::sort(sent.blocks);
+  for (const std::uint32_t place : sent.blocks)
+    sent.values.push_back(std::exchange(residual_[place], 0.0F));
   const std::vector<float> exact = sent.values;
   round_to_two_bits(sent.values);
   for (std::size_t i = 0; i < exact.size(); ++i)

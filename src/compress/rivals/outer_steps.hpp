@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "compress/rivals/tensor_chunks.hpp"
 #include "compress/sparse_set.hpp"
 
 namespace longhaul::compress {
@@ -40,11 +41,16 @@ inline constexpr std::size_t kInt4Group = 128;
 [[nodiscard]] float int4_step(std::span<const float> group);
 [[nodiscard]] int int4_steps(float number, float step);
 
+/// The most numbers along a side of a matrix' chunk; a vector's has its square.
+inline constexpr std::size_t kSparseLocoSide = 64;
+
 /// One replica's side of SparseLoCo (Sarfi et al. 2025): the largest numbers of the outer gradient
 /// and of what earlier ones left, which decays instead of an outer momentum; 2 bits each.
 class SparseOuterGradient {
 public:
-  SparseOuterGradient(double keep, float decay, std::int64_t count);
+  /// kept_of_chunk() numbers of each chunk (chunks_of(.., kSparseLocoSide, its square)) of a part
+  /// of `count` numbers. Throws Error unless `keep` is a share, and the decay from 0 to 1.
+  SparseOuterGradient(double keep, float decay, std::vector<TensorChunk> chunks, std::size_t count);
   /// As receivers decode it; the outer step is the outer rate times the mean over replicas.
   [[nodiscard]] SparseSet take(std::span<const float> outer_gradient);
   /// All that it remembers between two calls.
@@ -55,6 +61,7 @@ public:
 private:
   double keep_;
   float decay_;
+  std::vector<TensorChunk> chunks_;
   std::vector<float> residual_;
 };
 

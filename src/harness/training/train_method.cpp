@@ -40,6 +40,16 @@ void make_sparse(TrainMethod& method, CompressMethod compress) {
   method.scenario.train.staleness = 0;
 }
 
+/// The largest numbers of each replica, chosen on the device, and summed in the site; what is
+/// needed first goes first (BytePS).
+void make_of_gpus(TrainMethod& method) {
+  make_sparse(method, CompressMethod::topk);
+  method.scenario.train.compress.share = KeptShare::each;
+  method.scenario.train.compress.exchange = SetExchange::sites;
+  method.scenario.train.serve = Serve::deadline;
+  method.leave_host();
+}
+
 struct NamedMethod {
   const char* name;
   const char* help;
@@ -67,21 +77,12 @@ constexpr std::array kMethods{
     NamedMethod{"stella", "the scenario's [train] as it is (StellaTrain)", [](TrainMethod&) {}},
     NamedMethod{"bytepscompress",
                 "the largest numbers of each replica, chosen on the device (BytePS-Compress)",
+                make_of_gpus},
+    NamedMethod{"espresso",
+                "each tensor dense, as halves or by its largest numbers, as 25 Gbps make best",
                 [](TrainMethod& method) {
-                  make_sparse(method, CompressMethod::topk);
-                  Training& train = method.scenario.train;
-                  train.compress.share = KeptShare::each;
-                  train.compress.exchange = SetExchange::sites;
-                  train.serve = Serve::deadline;
-                  method.leave_host();
-                }},
-    NamedMethod{"espresso", "each part dense, as halves or as blocks, as 25 Gbps make best",
-                [](TrainMethod& method) {
-                  make_sparse(method, CompressMethod::block);
-                  if (method.scenario.train.compress.exchange == SetExchange::sites)
-                    method.scenario.train.compress.exchange = SetExchange::direct;
+                  make_of_gpus(method);
                   method.chooses_for_parts = true;
-                  method.leave_host();
                 }},
     NamedMethod{"dgc", "the largest numbers of gathered momentum (deep gradient compression)",
                 make<Rival::dgc>},
@@ -226,9 +227,12 @@ TrainMethod train_method(const std::string& text, const Scenario& scenario,
            words[0]);
     set_key(method, words[i].substr(0, sign), words[i].substr(sign + 1));
   }
-  if (method.chooses_for_parts && method.scenario.train.compress.exchange == SetExchange::sites)
-    fail("--methods {}: exchange = sites (sets of a site differ in size). Use ring or direct.",
-         text);
+  if (method.chooses_for_parts && method.scenario.train.compress.exchange == SetExchange::sites &&
+      method.scenario.train.compress.share == KeptShare::split)
+    fail(
+        "--methods {}: share = split with exchange = sites (sets of a site and of a replica would "
+        "differ in size). Use ring or direct, or share = each.",
+        text);
   training::check_exchange(method.scenario.train.compress);
   finish_rival(method);
   if (method.scenario.train.gather != GradientGather::none &&

@@ -16,7 +16,7 @@ struct TrainMethod {
   Scenario scenario;
   compress::OptimizerSettings optimizer;  ///< of rivals that step locally: the inner one
   std::optional<training::RivalSettings> rival{};
-  bool chooses_for_parts = false;  ///< Espresso: each part dense or as [train.compress] has it
+  bool chooses_for_parts = false;  ///< Espresso: each tensor dense or as [train.compress] has it
   bool has_host_tasks = true;      ///< those of [train.costs]
 
   /// The device does what there is to do, as its authors have it.

@@ -29,14 +29,17 @@ Scenario scenario_of(const TrainRequest& request) {
   return scenario;
 }
 
-/// Sets as long as the method's; of Espresso also which method each part has.
+/// Sets as long as the method's; of Espresso also how each piece of a part is sent.
 Plan resized_plan(const Schedule& schedule, Scenario scenario, const TrainRequest& request,
-                  const plan::PartExchanges& exchanges, std::vector<CompressMethod>& of_parts) {
-  const GradientCompression asked = scenario.train.compress;
-  if (request.method->chooses_for_parts) scenario.train.compress.method = CompressMethod::none;
+                  const plan::PartExchanges& exchanges,
+                  std::vector<training::PartChoice>& of_parts) {
+  if (request.method->chooses_for_parts) {
+    of_parts = training::choose_for_parts(schedule, scenario);
+    scenario.train.compress.method = CompressMethod::none;
+  }
   Plan plan = plan::lower_exchanges(schedule, scenario, exchanges);
-  if (request.method->chooses_for_parts)
-    of_parts = training::choose_for_parts(plan, asked, scenario.parallel.replicas);
+  if (request.method->chooses_for_parts && !scenario.train.message)
+    training::resize_sets(plan, [&](int part) { return of_parts[to_size(part)].bits; });
   if (request.method->rival && !scenario.train.message && exchanges.sizes.empty())
     training::resize_sets(plan, [bits = training::bits_per_number(*request.method->rival)](
                                     int /*part*/) { return bits; });
@@ -131,7 +134,8 @@ training::ReplicaWork::Settings TrainRank::work_settings() const {
                           of_parts = of_parts_, step](const training::PartPlace& place) {
     if (rival) return training::make_rival(*rival, place, step);
     return of_parts.empty() ? training::make_part_method(compress, place, step)
-                            : training::make_espresso(of_parts, compress, place, step);
+                            : training::make_espresso(of_parts[to_size(place.number)].pieces,
+                                                      compress, place, step);
   };
   settings.exchanges = exchanges_;
   if (request_.method->rival && request_.method->rival->rival == training::Rival::streaming_diloco)

@@ -94,7 +94,7 @@ public:
   [[nodiscard]] const TrainControl* control() const { return control_.get(); }
   [[nodiscard]] const SampleOrder& samples() const { return samples_; }
   /// Espresso's choice for each part; empty of others.
-  [[nodiscard]] const std::vector<CompressMethod>& methods_of_parts() const { return of_parts_; }
+  [[nodiscard]] const std::vector<training::PartChoice>& choices() const { return of_parts_; }
   /// Numbers that are predicted in an iteration.
   [[nodiscard]] double targets(int iteration = 0) const;
 
@@ -110,7 +110,7 @@ private:
   SampleOrder samples_;
   Schedule schedule_;
   plan::PartExchanges exchanges_;
-  std::vector<CompressMethod> of_parts_;  ///< of Espresso, by part; before the plan that chooses
+  std::vector<training::PartChoice> of_parts_;  ///< of Espresso, by part; before the plan
   Plan plan_;
   std::unique_ptr<nn::TensorOps> math_;
   nn::DeviceMemory memory_;

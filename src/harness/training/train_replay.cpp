@@ -155,7 +155,6 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
     for (const planner::Adaptation& made : curve.adaptation->decisions)
       input.changes.push_back({made.iteration, made.setting.batch,
                                1 - made.setting.compression_rate, rank.targets(made.iteration)});
-  input.methods = rank.methods_of_parts();
   if (const auto& activations = rank.scenario().train.activations)
     input.cuts = cuts_of(rank, *activations);
   if (request.method->rival) add_rival(*request.method->rival, input);
@@ -164,6 +163,30 @@ training::ReplayInput input_of(const TrainRank& rank, const TrainRequest& reques
       return iteration - curve.versions[to_size(iteration)][index(replica)][to_size(part)];
     };
   return input;
+}
+
+/// Parts of the model as they are sent; of Espresso each piece of one by itself.
+void add_parts(const TrainRank& rank, std::span<const training::ReplicaWork::Range> parts,
+               training::ReplayInput& input) {
+  const std::vector<PartPlaces> places = places_of_parts(rank);
+  LONGHAUL_ASSERT(places.size() == parts.size(), "{} and {} parts", places.size(), parts.size());
+  input.site_of_replica = places.front().sites;
+  std::vector<int> part_of_piece;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    std::vector<training::PartPiece> pieces{{0, static_cast<std::int64_t>(parts[p].count)}};
+    if (!rank.choices().empty()) pieces = rank.choices()[p].pieces;
+    for (const training::PartPiece& piece : pieces) {
+      input.parts.push_back({parts[p].first + to_size(piece.first), to_size(piece.numbers),
+                             places[p].sites, places[p].leaders, static_cast<int>(p)});
+      if (!rank.choices().empty()) input.methods.push_back(piece.method);
+      part_of_piece.push_back(static_cast<int>(p));
+    }
+  }
+  if (rank.choices().empty() || !input.version) return;
+  input.version = [of_part = std::move(input.version), part_of_piece = std::move(part_of_piece)](
+                      int iteration, ReplicaId replica, int piece) {
+    return of_part(iteration, replica, part_of_piece[to_size(piece)]);
+  };
 }
 
 }  // namespace
@@ -176,11 +199,7 @@ std::optional<ReplayResult> replay_curve(const engine::Ranks& ranks, const Train
   const auto residuals = whole.join_all<float>(residual_of(rank));
   if (!ranks.is_first()) return std::nullopt;
   training::ReplayInput input = input_of(rank, request, curve);
-  const std::vector<PartPlaces> places = places_of_parts(rank);
-  LONGHAUL_ASSERT(places.size() == parts.size(), "{} and {} parts", places.size(), parts.size());
-  input.site_of_replica = places.front().sites;
-  for (std::size_t p = 0; p < parts.size(); ++p)
-    input.parts.push_back({parts[p].first, parts[p].count, places[p].sites, places[p].leaders});
+  add_parts(rank, parts, input);
   const auto math = nn::make_cpu_math();
   const training::Replayed again = training::replay(*math, input);
   ReplayResult result;

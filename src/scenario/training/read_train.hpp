@@ -37,6 +37,11 @@ void divide_batches_of_gpus(const ConfigNode& root, Scenario& scenario);
 /// those of the batches that their times lead to.
 void divide_batches_by_time(const ConfigNode& root, Scenario& scenario, std::vector<Costs>& costs);
 
+/// Refuses train.batch where a replica's samples do not fit: more than train.adapt.most_batch, or
+/// activations of one microbatch, with what a device always holds, above memory.capacity. After all
+/// costs. Blocks that are recomputed are not looked at.
+void check_batches(const ConfigNode& root, const Scenario& scenario);
+
 /// Numbers of the gradients of so many bytes of weights: bf16 of a model, otherwise f32.
 [[nodiscard]] std::int64_t gradient_numbers(const Scenario& scenario, Bytes weights);
 /// A size on the wire of a part of this scenario, as Training::stands_for has it.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/kept_share.hpp"
 #include "compress/rivals/bit_payloads.hpp"
 #include "compress/rivals/outer_steps.hpp"
 #include "compress/wire/dense.hpp"
@@ -101,11 +100,15 @@ private:
   std::vector<double> seen_, merged_;
 };
 
-/// The largest numbers of the outer gradient, two bits each.
+/// The largest numbers of each chunk of the outer gradient, two bits each.
 class SparseOuterMethod final : public PartMethod {
 public:
   SparseOuterMethod(const RivalSettings& settings, const PartPlace& place)
-      : settings_{settings}, place_{place}, outer_{settings.keep, settings.decay, place.numbers} {}
+      : settings_{settings},
+        place_{place},
+        chunks_{chunks_of(place, compress::kSparseLocoSide,
+                          compress::kSparseLocoSide * compress::kSparseLocoSide)},
+        outer_{settings.keep, settings.decay, chunks_, static_cast<std::size_t>(place.numbers)} {}
 
   std::vector<std::byte> own_set(int /*iteration*/, std::span<const float> gradient) override {
     compress::require_finite(gradient);
@@ -142,7 +145,7 @@ public:
   }
   /// A place takes 5 bytes at most, a value 2 bits.
   std::size_t largest_set() const override {
-    const auto kept = static_cast<std::size_t>(blocks_to_keep(place_.numbers, settings_.keep, 1));
+    const auto kept = static_cast<std::size_t>(compress::kept_of_chunks(chunks_, settings_.keep));
     return compress::kTwoBitHeader + 5 * kept + kept / 4 + 1;
   }
   std::span<const float> residual() const override { return outer_.residual(); }
@@ -152,6 +155,7 @@ public:
 private:
   RivalSettings settings_;
   PartPlace place_;
+  std::vector<compress::TensorChunk> chunks_;
   compress::SparseOuterGradient outer_;
   compress::SparseSet sum_;
   std::vector<double> seen_, merged_;

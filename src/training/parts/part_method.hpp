@@ -46,6 +46,9 @@ public:
   /// The sum of the sets that step() takes, those of the last round, in their order.
   virtual void merge(int iteration, std::span<const SetPayload> sets) = 0;
   virtual void step(int iteration, std::span<float> weights) = 0;
+  /// Makes of a copy of the weights after the last step() those of dense steps: with `exact` plays
+  /// what numbers have missed since they were touched. Changes nothing of the method.
+  virtual void catch_up(std::span<float> weights) const;
   /// After the last step: what a site left is in the residual.
   virtual void finish() = 0;
 

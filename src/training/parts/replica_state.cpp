@@ -27,14 +27,16 @@ void InTurn::run(int turn, const std::function<void()>& work) {
   pass_on();
 }
 
+/// As dense steps would have made them: the run goes on with the weights as they are.
 void ReplicaWork::keep(std::size_t number, int iteration) {
   if (settings_.keep_every == 0) return;
   if ((iteration + 1) % settings_.keep_every != 0 && iteration != settings_.last) return;
+  std::vector<float> weights = parts_[number]->weights;
+  parts_[number]->method->catch_up(weights);
   const std::lock_guard lock{mutex_};
   std::vector<float>& all = kept_[iteration];
   all.resize(ranges_.back().first + ranges_.back().count);
-  std::ranges::copy(parts_[number]->weights,
-                    all.begin() + static_cast<std::ptrdiff_t>(ranges_[number].first));
+  std::ranges::copy(weights, all.begin() + static_cast<std::ptrdiff_t>(ranges_[number].first));
 }
 
 void ReplicaWork::save(StateWriter& to) const {

@@ -22,12 +22,6 @@
 namespace longhaul::training {
 namespace {
 
-/// The places that DeMo sends are in chunks of 64, whose gaps take a byte.
-int coefficients_kept(double keep) {
-  constexpr auto kChunk = static_cast<double>(compress::kDctChunk);
-  return static_cast<int>(std::clamp(std::floor(keep * kChunk + 1e-9), 1.0, kChunk));
-}
-
 /// What rivals that send sparse sets of single numbers have in common.
 class SparseRival : public PartMethod {
 public:
@@ -157,17 +151,14 @@ private:
 /// The largest coefficients of the momentum's cosine transform; a step is the sign of their sum.
 class DemoMethod final : public SparseRival {
 public:
-  DemoMethod(const RivalSettings& settings, const PartPlace& place, const StepSettings& step)
-      : SparseRival{place, step, in_chunks(place.numbers),
-                    in_chunks(place.numbers) / static_cast<std::int64_t>(compress::kDctChunk) *
-                        coefficients_kept(settings.keep),
-                    compress::IndexFormat::gaps},
-        momentum_{coefficients_kept(settings.keep), settings.decay,
-                  static_cast<std::size_t>(place.numbers)},
-        decay_{settings.decay} {}
+  DemoMethod(const RivalSettings& settings, const PartPlace& place, const StepSettings& step,
+             const std::vector<compress::TensorChunk>& chunks)
+      : DemoMethod{settings, place, step, compress::kept_of_chunks(chunks, settings.keep),
+                   compress::DecoupledMomentum{settings.keep, settings.decay, chunks,
+                                               static_cast<std::size_t>(place.numbers)}} {}
 
   void step(int /*iteration*/, std::span<float> weights) override {
-    compress::demo_step(weights, compress::numbers_of(sum(), count()), rate());
+    compress::demo_step(weights, momentum_.numbers_of(sum()), rate());
   }
   void save(StateWriter& to) const override {
     SparseRival::save(to);
@@ -177,22 +168,21 @@ public:
     SparseRival::load(from);
     momentum_.restore(from.take_all<float>());
   }
-  std::span<const float> residual() const override {
-    return std::span{momentum_.momenta()}.first(count());
-  }
+  std::span<const float> residual() const override { return momentum_.momenta(); }
 
 private:
-  static std::int64_t in_chunks(std::int64_t numbers) {
-    constexpr auto kChunk = static_cast<std::int64_t>(compress::kDctChunk);
-    return (numbers + kChunk - 1) / kChunk * kChunk;
-  }
+  DemoMethod(const RivalSettings& settings, const PartPlace& place, const StepSettings& step,
+             std::int64_t kept, compress::DecoupledMomentum momentum)
+      : SparseRival{place, step, momentum.coefficients(), kept, compress::IndexFormat::gaps},
+        momentum_{std::move(momentum)},
+        decay_{settings.decay} {}
   /// What the momentum's decay forgets was not to be sent.
   [[nodiscard]] compress::SparseSet take(std::span<const float> gradient) override {
     if (accounts()) add_decayed(seen(), gradient, momentum_.momenta(), decay_);
     return momentum_.take(gradient);
   }
   void account_sum(std::vector<double>& merged) const override {
-    add_up(merged, compress::numbers_of(sum(), count()));
+    add_up(merged, momentum_.numbers_of(sum()));
   }
   compress::DecoupledMomentum momentum_;
   float decay_;
@@ -226,7 +216,9 @@ std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings, const Part
                                        const StepSettings& step) {
   switch (settings.rival) {
     case Rival::dgc: return std::make_unique<DgcMethod>(settings, place, step);
-    case Rival::demo: return std::make_unique<DemoMethod>(settings, place, step);
+    case Rival::demo:
+      return std::make_unique<DemoMethod>(
+          settings, place, step, chunks_of(place, compress::kDctChunk, compress::kDctChunk));
     case Rival::onebit: return make_one_bit(settings, place, step);
     case Rival::powersgd: return make_power_sgd(settings, place, step);
     case Rival::localsgd:
@@ -237,11 +229,20 @@ std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings, const Part
   fail("there is no such rival ({}).", static_cast<int>(settings.rival));
 }
 
+std::vector<compress::TensorChunk> chunks_of(const PartPlace& place, std::size_t across,
+                                             std::size_t along) {
+  std::vector<compress::TensorShape> shapes;
+  for (const nn::ParameterPlace& tensor : place.tensors)
+    shapes.push_back({tensor.first, tensor.rows, tensor.columns});
+  return compress::chunks_of(shapes, static_cast<std::size_t>(place.numbers), across, along);
+}
+
 double bits_per_number(const RivalSettings& settings) {
-  constexpr double kFloat = 32, kChunk = compress::kDctChunk;
+  constexpr double kFloat = 32;
   switch (settings.rival) {
     case Rival::dgc: return settings.keep * (kFloat + bits_of_place(settings.index, settings.keep));
-    case Rival::demo: return coefficients_kept(settings.keep) / kChunk * (kFloat + 8);
+    case Rival::demo:
+      return settings.keep * (kFloat + bits_of_place(compress::IndexFormat::gaps, settings.keep));
     case Rival::onebit: return 1;
     case Rival::sparseloco:
       return settings.keep * (2 + bits_of_place(compress::IndexFormat::gaps, settings.keep));

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "compress/rivals/tensor_chunks.hpp"
 #include "compress/settings.hpp"
 #include "plan/parts/set_exchange.hpp"
 #include "plan/plan.hpp"
@@ -63,6 +64,11 @@ struct RivalSettings {
 [[nodiscard]] std::unique_ptr<PartMethod> make_rival(const RivalSettings& settings,
                                                      const PartPlace& place,
                                                      const StepSettings& step);
+
+/// The chunks of a part's tensors, as DeMo and SparseLoCo choose in them; of one whose tensors are
+/// not known, of one vector.
+[[nodiscard]] std::vector<compress::TensorChunk> chunks_of(const PartPlace& place,
+                                                           std::size_t across, std::size_t along);
 
 /// Bits on the wire of a number of a part, in the long run. Nominal: places of "gaps" are those of
 /// numbers drawn at random. Not of those whose exchanges_of_rival() have sizes.

@@ -152,25 +152,22 @@ ReplayRun::ReplayRun(nn::TensorOps& math, const ReplayInput& input)
   for (const ReplayPart& part : input.parts) {
     if (input.rank > 0) add_low_rank(part);
     if (input.rival)
-      rivals_.push_back(make_replayed_rival(*input.rival, input.step, models_.size(), part.count));
+      rivals_.push_back(make_replayed_rival(*input.rival, input.step, models_.size(), part.count,
+                                            replayed_tensors(input.shape, part.first, part.count)));
     GradientCompression compress = input.compress;
     if (!input.methods.empty()) compress.method = input.methods[exchanges_.size()];
     nodes_.emplace_back(part.leaders, models_.size());
+    const auto place = static_cast<int>(exchanges_.size());
     exchanges_.emplace_back(compress, nodes_.back().of_members(sites_of(part)),
-                            static_cast<int>(exchanges_.size()), part.count, input.staleness);
+                            part.number < 0 ? place : part.number, part.count, input.staleness);
     steppers_.emplace_back(input.step, part.count);
   }
 }
 
 /// Parts are of whole tensors.
 void ReplayRun::add_low_rank(const ReplayPart& part) {
-  std::vector<nn::ParameterPlace> tensors;
-  for (nn::ParameterPlace tensor :
-       nn::parameter_places(input_.shape, {0, input_.shape.layers}).places) {
-    if (tensor.first < part.first || tensor.first >= part.first + part.count) continue;
-    tensor.first -= part.first;
-    tensors.push_back(std::move(tensor));
-  }
+  const std::vector<nn::ParameterPlace> tensors =
+      replayed_tensors(input_.shape, part.first, part.count);
   const bool through_sites =
       input_.compress.exchange == SetExchange::sites && input_.batches.size() > 1;
   low_rank_.emplace_back(input_.rank, tensors, sites_of(part), through_sites,

@@ -25,6 +25,7 @@ struct ReplayPart {
   /// Of each replica the one that sums the gradients of its node (ReplayNodes); empty: each makes
   /// a set of its own. Not with a rank, a rival or local steps.
   std::vector<int> leaders{};
+  int number = -1;  ///< that says which member sums for a site (ReplayExchange); -1: its place
 };
 
 /// Local SGD, DiLoCo, its streaming kin and SparseLoCo: every microbatch is a step of each replica

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/index.hpp"
+#include "training/replay/replay_choice.hpp"
 #include "training/replay/replay_low_rank.hpp"
 #include "training/replay/replay_rivals.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kReplayFourBitGroup = 128;
 constexpr float kReplayMostFourBits = 7;
+constexpr std::size_t kReplayTileSide = 64;  ///< of SparseLoCo
 
 }  // namespace
 
@@ -59,13 +61,11 @@ ReplayLocal::ReplayLocal(nn::TensorOps& math, const ReplayInput& input)
   if (local_.feedback)
     for (Alone& replica : replicas_) replica.waiting.resize(global_.size());
   if (local_.keep == 0) return;
-  GradientCompression largest;
-  largest.method = CompressMethod::topk;
-  for (Alone& replica : replicas_) {
-    replica.waiting.resize(global_.size());
-    for (const ReplayPart& part : input.parts)
-      replica.choosers.emplace_back(largest, part.count, local_.keep, 0);
-  }
+  for (Alone& replica : replicas_) replica.waiting.resize(global_.size());
+  for (const ReplayPart& part : input.parts)
+    tiles_.push_back(replayed_tiles(replayed_tensors(input.shape, part.first, part.count),
+                                    part.count, kReplayTileSide,
+                                    kReplayTileSide * kReplayTileSide));
 }
 
 Replayed ReplayLocal::run() {
@@ -160,7 +160,7 @@ void ReplayLocal::exchange_largest(std::size_t number) {
     const std::span<float> waiting = std::span{replica.waiting}.subspan(part.first, part.count);
     const std::vector<float> outer = outer_gradient(replica, part);
     for (std::size_t i = 0; i < part.count; ++i) waiting[i] = waiting[i] * local_.decay + outer[i];
-    ReplaySet& set = sets.emplace_back(replica.choosers[number].take(waiting));
+    ReplaySet& set = sets.emplace_back(taken_largest(number, waiting));
     std::vector<float> levels = set.kept();
     round_to_four_levels(levels);
     auto next = levels.begin();
@@ -174,6 +174,24 @@ void ReplayLocal::exchange_largest(std::size_t number) {
   const float rate = local_.outer_rate / static_cast<float>(replicas_.size());
   for (std::size_t i = 0; i < part.count; ++i)
     if (sum.has[i] != 0) global_[part.first + i] = global_[part.first + i] - rate * sum.numbers[i];
+}
+
+ReplaySet ReplayLocal::taken_largest(std::size_t number, std::span<float> waiting) const {
+  GradientCompression largest;
+  largest.method = CompressMethod::topk;
+  ReplaySet all{waiting.size()};
+  for (const ReplayTile& tile : tiles_[number]) {
+    std::vector<float> numbers;
+    for (const std::size_t place : tile.places) numbers.push_back(waiting[place]);
+    ReplayChooser chooser{largest, numbers.size(), local_.keep, 0};
+    const ReplaySet set = chooser.take(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      waiting[tile.places[i]] = numbers[i];
+      all.numbers[tile.places[i]] = set.numbers[i];
+      all.has[tile.places[i]] = set.has[i];
+    }
+  }
+  return all;
 }
 
 void ReplayLocal::mix(std::size_t number) {

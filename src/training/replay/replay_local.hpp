@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "training/replay/replay.hpp"
-#include "training/replay/replay_choice.hpp"
+#include "training/replay/replay_chunks.hpp"
 #include "training/replay/replay_model.hpp"
 #include "training/replay/replay_step.hpp"
 
@@ -29,10 +29,9 @@ private:
     std::unique_ptr<ReplayModel> model;
     ReplayStepper stepper;
     std::vector<float> weights;
-    double loss_share;                      ///< of its microbatch's predictions in an iteration's
-    float weight = 1;                       ///< of its outer gradients: its batch over the mean one
-    std::vector<ReplayChooser> choosers{};  ///< of each part, where not all numbers are sent
-    std::vector<float> waiting{};           ///< where not all is sent, or rounding is fed back
+    double loss_share;             ///< of its microbatch's predictions in an iteration's
+    float weight = 1;              ///< of its outer gradients: its batch over the mean one
+    std::vector<float> waiting{};  ///< where not all is sent, or rounding is fed back
   };
   void step(Alone& replica, ReplicaId id, int iteration, MicrobatchId microbatch);
   /// The fragment that is exchanged after that many steps; -1: none.
@@ -42,6 +41,8 @@ private:
   /// The outer step of a part, by its number.
   void exchange(std::size_t part);
   void exchange_largest(std::size_t part);
+  /// The largest numbers of each tile of a part, which keeps the rest.
+  [[nodiscard]] ReplaySet taken_largest(std::size_t part, std::span<float> waiting) const;
   void mix(std::size_t part);
   void for_parts_of(int fragment, void (ReplayLocal::*work)(std::size_t part));
 
@@ -49,8 +50,9 @@ private:
   const ReplayLocalSteps& local_;
   nn::DeviceMemory memory_;
   std::vector<Alone> replicas_;
-  std::vector<int> sites_;               ///< of each replica; empty: none sums on the way
-  std::vector<float> global_, momenta_;  ///< what all have after the last exchanges
+  std::vector<int> sites_;                      ///< of each replica; empty: none sums on the way
+  std::vector<std::vector<ReplayTile>> tiles_;  ///< of each part, where not all numbers are sent
+  std::vector<float> global_, momenta_;         ///< what all have after the last exchanges
 };
 
 }  // namespace longhaul::training

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include "base/error.hpp"
@@ -12,7 +13,7 @@
 namespace longhaul::training {
 namespace {
 
-constexpr std::size_t kReplayCosines = 64;  ///< of DeMo, transformed together
+constexpr std::size_t kReplayCosines = 64;  ///< of DeMo, along a side of a tile
 constexpr double kReplayRamp[] = {0.25, 0.0625, 0.015625, 0.004, 0.001};
 
 GradientCompression largest_numbers(double keep) {
@@ -67,84 +68,122 @@ private:
   std::vector<ReplayChooser> choosers_;
 };
 
-/// Cosine k at place i.
-std::vector<float> table_of_cosines() {
-  constexpr auto kSize = static_cast<double>(kReplayCosines);
-  std::vector<float> table(kReplayCosines * kReplayCosines);
-  for (std::size_t k = 0; k < kReplayCosines; ++k)
-    for (std::size_t i = 0; i < kReplayCosines; ++i) {
-      const double angle =
-          std::numbers::pi / kSize * (static_cast<double>(i) + 0.5) * static_cast<double>(k);
-      table[k * kReplayCosines + i] =
-          static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / kSize) * std::cos(angle));
-    }
+/// Cosine k at place i of `size` numbers.
+float cosine_at(std::size_t size, std::size_t k, std::size_t i) {
+  const auto length = static_cast<double>(size);
+  const double angle =
+      std::numbers::pi / length * (static_cast<double>(i) + 0.5) * static_cast<double>(k);
+  return static_cast<float>(std::sqrt((k == 0 ? 1 : 2) / length) * std::cos(angle));
+}
+
+std::vector<float> table_of_cosines(std::size_t size) {
+  std::vector<float> table;
+  for (std::size_t k = 0; k < size; ++k)
+    for (std::size_t i = 0; i < size; ++i) table.push_back(cosine_at(size, k, i));
   return table;
 }
 
-/// DeMo: of each 64 numbers of the momentum the largest cosines; steps of signs.
+/// DeMo: of each tile of the momentum the largest cosines; steps of signs.
 class ReplayDemo final : public ReplayRivalPart {
 public:
   ReplayDemo(const ReplayRival& rival, const StepRule& step, std::size_t replicas,
-             std::size_t count)
+             std::size_t count, std::span<const nn::ParameterPlace> tensors)
       : decay_{rival.decay},
         rate_{step.learning_rate},
-        kept_{std::clamp<std::size_t>(
-            static_cast<std::size_t>(rival.keep * static_cast<double>(kReplayCosines) + 1e-9), 1,
-            kReplayCosines)},
-        count_{count},
-        momenta_(replicas, std::vector<float>((count + kReplayCosines - 1) / kReplayCosines *
-                                              kReplayCosines)) {}
+        keep_{rival.keep},
+        tiles_{replayed_tiles(tensors, count, kReplayCosines, kReplayCosines)},
+        momenta_(replicas, std::vector<float>(count)) {
+    for (const ReplayTile& tile : tiles_) {
+      cosines_ += tile.places.size();
+      for (const std::size_t size : {tile.rows, tile.columns})
+        if (tables_[size].empty()) tables_[size] = table_of_cosines(size);
+    }
+  }
 
   void run(std::span<const std::span<const float>> gradients, std::span<float> weights) override {
     std::vector<ReplaySet> sets;
     for (std::size_t r = 0; r < gradients.size(); ++r) {
       std::vector<float>& momentum = momenta_[r];
-      for (std::size_t i = 0; i < count_; ++i) momentum[i] = decay_ * momentum[i] + gradients[r][i];
-      ReplaySet& set = sets.emplace_back(momentum.size());
-      for (std::size_t begin = 0; begin < momentum.size(); begin += kReplayCosines)
-        choose(std::span{momentum}.subspan(begin, kReplayCosines), begin, set);
+      for (std::size_t i = 0; i < momentum.size(); ++i)
+        momentum[i] = decay_ * momentum[i] + gradients[r][i];
+      ReplaySet& set = sets.emplace_back(cosines_);
+      std::size_t begin = 0;
+      for (const ReplayTile& tile : tiles_) {
+        choose(tile, momentum, begin, set);
+        begin += tile.places.size();
+      }
     }
     const ReplaySet sum = sum_of_sets(sets);
-    for (std::size_t begin = 0; begin < sum.numbers.size(); begin += kReplayCosines) {
+    std::size_t begin = 0;
+    for (const ReplayTile& tile : tiles_) {
       const std::vector<float> numbers =
-          back(std::span{sum.numbers}.subspan(begin, kReplayCosines));
-      for (std::size_t i = begin; i < std::min(count_, begin + kReplayCosines); ++i)
-        if (numbers[i - begin] != 0)
-          weights[i] = weights[i] - (numbers[i - begin] < 0 ? -rate_ : rate_);
+          back(tile, std::span{sum.numbers}.subspan(begin, tile.places.size()));
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        if (numbers[i] != 0)
+          weights[tile.places[i]] = weights[tile.places[i]] - (numbers[i] < 0 ? -rate_ : rate_);
+      begin += tile.places.size();
     }
   }
-  std::span<const float> residual(std::size_t replica) const override {
-    return std::span{momenta_[replica]}.first(count_);
-  }
+  std::span<const float> residual(std::size_t replica) const override { return momenta_[replica]; }
 
 private:
-  /// What is kept of one chunk goes into the set, and its numbers out of the momentum.
-  void choose(std::span<float> chunk, std::size_t begin, ReplaySet& set) const {
-    std::vector<float> cosines(kReplayCosines);
-    for (std::size_t k = 0; k < kReplayCosines; ++k)
-      for (std::size_t i = 0; i < kReplayCosines; ++i)
-        cosines[k] = cosines[k] + chunk[i] * table_[k * kReplayCosines + i];
-    ReplayChooser largest{largest_numbers(1), kReplayCosines, 1, 0};
-    largest.set_share((static_cast<double>(kept_)) / static_cast<double>(kReplayCosines));
+  /// What is kept of one tile goes into the set, and its numbers out of the momentum.
+  void choose(const ReplayTile& tile, std::vector<float>& momentum, std::size_t begin,
+              ReplaySet& set) const {
+    const std::size_t size = tile.places.size();
+    std::vector<float> cosines = there(tile, momentum);
+    ReplayChooser largest{largest_numbers(keep_), size, keep_, 0};
     const ReplaySet kept = largest.take(cosines);
     std::ranges::copy(kept.numbers, set.numbers.begin() + static_cast<std::ptrdiff_t>(begin));
     std::ranges::copy(kept.has, set.has.begin() + static_cast<std::ptrdiff_t>(begin));
-    const std::vector<float> numbers = back(kept.numbers);
-    for (std::size_t i = 0; i < kReplayCosines; ++i) chunk[i] = chunk[i] - numbers[i];
+    const std::vector<float> numbers = back(tile, kept.numbers);
+    for (std::size_t i = 0; i < size; ++i)
+      momentum[tile.places[i]] = momentum[tile.places[i]] - numbers[i];
   }
-  /// Numbers of cosines, added up in the order of the cosines.
-  [[nodiscard]] std::vector<float> back(std::span<const float> cosines) const {
-    std::vector<float> numbers(kReplayCosines);
-    for (std::size_t k = 0; k < kReplayCosines; ++k)
-      for (std::size_t i = 0; cosines[k] != 0 && i < kReplayCosines; ++i)
-        numbers[i] = numbers[i] + cosines[k] * table_[k * kReplayCosines + i];
+  /// Cosines of a tile: of each row first, then of the columns.
+  [[nodiscard]] std::vector<float> there(const ReplayTile& tile,
+                                         const std::vector<float>& momentum) const {
+    const std::size_t rows = tile.rows, columns = tile.columns;
+    const std::vector<float>&of_rows = tables_.at(columns), &of_columns = tables_.at(rows);
+    std::vector<float> between(rows * columns), cosines(rows * columns);
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t l = 0; l < columns; ++l)
+        for (std::size_t j = 0; j < columns; ++j)
+          between[i * columns + l] =
+              between[i * columns + l] +
+              momentum[tile.places[i * columns + j]] * of_rows[l * columns + j];
+    for (std::size_t k = 0; k < rows; ++k)
+      for (std::size_t l = 0; l < columns; ++l)
+        for (std::size_t i = 0; i < rows; ++i)
+          cosines[k * columns + l] =
+              cosines[k * columns + l] + between[i * columns + l] * of_columns[k * rows + i];
+    return cosines;
+  }
+  /// Numbers of a tile's cosines: along rows first, added up in the order of the cosines.
+  [[nodiscard]] std::vector<float> back(const ReplayTile& tile,
+                                        std::span<const float> cosines) const {
+    const std::size_t rows = tile.rows, columns = tile.columns;
+    const std::vector<float>&of_rows = tables_.at(columns), &of_columns = tables_.at(rows);
+    std::vector<float> between(rows * columns), numbers(rows * columns);
+    for (std::size_t k = 0; k < rows; ++k)
+      for (std::size_t l = 0; l < columns; ++l)
+        for (std::size_t j = 0; cosines[k * columns + l] != 0 && j < columns; ++j)
+          between[k * columns + j] =
+              between[k * columns + j] + cosines[k * columns + l] * of_rows[l * columns + j];
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j)
+        for (std::size_t k = 0; k < rows; ++k)
+          numbers[i * columns + j] =
+              numbers[i * columns + j] + between[k * columns + j] * of_columns[k * rows + i];
     return numbers;
   }
 
   float decay_, rate_;
-  std::size_t kept_, count_;
-  std::vector<float> table_ = table_of_cosines();
-  std::vector<std::vector<float>> momenta_;  ///< of each replica, filled up to whole chunks
+  double keep_;
+  std::vector<ReplayTile> tiles_;
+  std::size_t cosines_ = 0;                           ///< of all tiles
+  std::map<std::size_t, std::vector<float>> tables_;  ///< by size
+  std::vector<std::vector<float>> momenta_;           ///< of each replica
 };
 
 /// All numbers become their mean magnitude with their sign; what that leaves stays in `sum`.
@@ -225,7 +264,8 @@ private:
 }  // namespace
 
 std::unique_ptr<ReplayRivalPart> make_replayed_rival(const ReplayRival& rival, const StepRule& step,
-                                                     std::size_t replicas, std::size_t count) {
+                                                     std::size_t replicas, std::size_t count,
+                                                     std::span<const nn::ParameterPlace> tensors) {
   if (!is_kept_share(rival.keep))
     fail("{}: keep is {} (a share of the numbers). Give one above 0 and at most 1.",
          to_string(rival.method), rival.keep);
@@ -235,7 +275,8 @@ std::unique_ptr<ReplayRivalPart> make_replayed_rival(const ReplayRival& rival, c
            to_string(rival.method), factor);
   switch (rival.method) {
     case ReplayedRival::dgc: return std::make_unique<ReplayDgc>(rival, step, replicas, count);
-    case ReplayedRival::demo: return std::make_unique<ReplayDemo>(rival, step, replicas, count);
+    case ReplayedRival::demo:
+      return std::make_unique<ReplayDemo>(rival, step, replicas, count, tensors);
     case ReplayedRival::onebit: break;
   }
   if (rival.warm_up < 1)

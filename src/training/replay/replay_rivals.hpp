@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/listed_enum.hpp"
+#include "training/replay/replay_chunks.hpp"
 #include "training/replay/replay_step.hpp"
 
 namespace longhaul::training {
@@ -38,12 +39,12 @@ public:
   [[nodiscard]] virtual std::span<const float> residual(std::size_t replica) const = 0;
 };
 
-/// Of a part of `count` numbers. `step` has the learning rate, and AdamW's factors of onebit.
-/// Throws Error where there is no such method: onebit without a warm-up, no share, no decay.
-[[nodiscard]] std::unique_ptr<ReplayRivalPart> make_replayed_rival(const ReplayRival& rival,
-                                                                   const StepRule& step,
-                                                                   std::size_t replicas,
-                                                                   std::size_t count);
+/// Of a part of `count` numbers, of demo with the places of its tensors. `step` has the learning
+/// rate, and AdamW's factors of onebit. Throws Error where there is no such method: onebit without
+/// a warm-up, no share, no decay.
+[[nodiscard]] std::unique_ptr<ReplayRivalPart> make_replayed_rival(
+    const ReplayRival& rival, const StepRule& step, std::size_t replicas, std::size_t count,
+    std::span<const nn::ParameterPlace> tensors = {});
 
 /// SparseLoCo's values: a sign and one of two magnitudes, the means of those whose magnitude is
 /// below the mean of all and of the others.

@@ -62,7 +62,7 @@ TEST(BitPayloads, SayWhatTwoBitsSay) {
 }
 
 TEST(BitPayloads, KeepWhatSparseLoCoSends) {
-  SparseOuterGradient outer{0.05, 0.9F, 3000};
+  SparseOuterGradient outer{0.05, 0.9F, chunks_of({}, 3000, 64, 4096), 3000};
   const SparseSet sent = outer.take(normal_numbers(3000, 5));
   EXPECT_EQ(decode_two_bits(encode_two_bits(sent), {"here", 3000}), sent);
 }
@@ -137,7 +137,7 @@ TEST(BitPayloads, TakeNothingOfFourBitsOnTrust) {
 
 TEST(BitPayloads, TakeTheBytesThatAreExpected) {
   for (const double keep : {0.3, 0.01, 0.001}) {
-    SparseOuterGradient outer{keep, 1, 200'000};
+    SparseOuterGradient outer{keep, 1, chunks_of({}, 200'000, 1, 200'000), 200'000};
     const SparseSet sent = outer.take(normal_numbers(200'000, 7));
     const double bytes = static_cast<double>(encode_two_bits(sent).size() - kTwoBitHeader);
     const auto kept = static_cast<double>(sent.blocks.size());

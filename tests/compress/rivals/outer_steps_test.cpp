@@ -118,12 +118,23 @@ TEST(SparseOuterGradient, SendsTwoBitsANumberAndForgetsSlowly) {
   std::vector<float> numbers{1, -3, 10, -14};
   round_to_two_bits(numbers);
   EXPECT_THAT(numbers, ::testing::ElementsAre(2, -2, 12, -12));
-  SparseOuterGradient sparse{0.25, 0.5F, 4};
+  SparseOuterGradient sparse{0.25, 0.5F, chunks_of({}, 4, 64, 4096), 4};
   const SparseSet sent = sparse.take(std::vector<float>{1, 8, 2, 4});
   EXPECT_THAT(sent.blocks, ::testing::ElementsAre(1));
   EXPECT_THAT(sparse.residual(), ::testing::ElementsAre(1, 0, 2, 4));
   EXPECT_THAT(sparse.take(std::vector<float>(4)).values, ::testing::ElementsAre(2));
   EXPECT_THAT(sparse.residual(), ::testing::ElementsAre(0.5, 0, 1, 0));
+}
+
+/// Of a matrix of 2 x 4 in two chunks of 2 x 2 one number each, though the first has the two
+/// largest.
+TEST(SparseOuterGradient, ChoosesInEachChunk) {
+  const std::vector<TensorShape> tensors{{0, 2, 4}};
+  SparseOuterGradient sparse{0.25, 0.5F, chunks_of(tensors, 8, 2, 4), 8};
+  const SparseSet sent = sparse.take(std::vector<float>{8, 1, 1, 1, 9, 2, 4, 3});
+  EXPECT_THAT(sent.blocks, ::testing::ElementsAre(4, 6));
+  EXPECT_THAT(sent.values, ::testing::ElementsAre(9, 4));
+  EXPECT_THAT(sparse.residual(), ::testing::ElementsAre(8, 1, 1, 1, 0, 2, 0, 3));
 }
 
 TEST(Int4, HasSevenStepsEachWay) {

@@ -230,6 +230,12 @@ TEST(TrainMethods, OfBytePsCompressAreItsAuthors) {
   EXPECT_DOUBLE_EQ(compress.keep, 0.1);
   EXPECT_EQ(method.scenario.train.serve, Serve::deadline);
   EXPECT_EQ(method.scenario.train.staleness, 0);
+  const TrainMethod espresso = method_of("espresso:keep=10%");
+  EXPECT_EQ(espresso.scenario.train.compress, compress) << "the same of each tensor, or dense";
+  EXPECT_EQ(espresso.scenario.train.serve, Serve::deadline);
+  EXPECT_TRUE(espresso.chooses_for_parts);
+  EXPECT_THAT(refusal("espresso:share=split"), HasSubstr("would differ in size"));
+  EXPECT_EQ(refusal("espresso:share=split:exchange=direct"), "taken");
   const TrainMethod other = method_of("bytepscompress:share=split:exchange=ring");
   EXPECT_EQ(other.scenario.train.compress.share, KeptShare::split);
   EXPECT_EQ(other.scenario.train.compress.exchange, SetExchange::ring);

@@ -71,6 +71,22 @@ class Methods(unittest.TestCase):
         self.assertEqual(methods.kept(Run("compress", "vit-b-16", 115.7), 1), 0.01)
         self.assertEqual(methods.kept(Run("compress", "vit-b-16", 3000), 1), 0.10)
 
+    def test_espresso_compresses_seven_tensors_of_swin_b(self):
+        # Of 86,845,724 numbers: four of 4096 x 1024, two of 3072 x 1024, one of 2048 x 1024.
+        numbers, seven = 86845724, (4 * 4096 + 2 * 3072 + 2048) * 1024
+        for mbps, rate in ((100, 0.01), (500, 0.05), (1000, 0.1)):
+            size, share = methods.espresso(Run("espresso", "swin-b", mbps))
+            self.assertAlmostEqual(share, seven / numbers)
+            self.assertAlmostEqual(size, (8 * rate * seven + 2 * (numbers - seven)) / numbers,
+                                   delta=0.01)  # small ones are dense
+        run = Run("espresso", "swin-b", 100)
+        words = dict(word.split("=", 1) for word in methods.overrides(run))
+        self.assertEqual(int(words["train.message"].removesuffix("B")),
+                         round(methods.espresso(run)[0] * 139e6 / 12))
+        seconds = cluster.slowest("swin-b", run.where.gpus, methods.batch_of(run))
+        self.assertAlmostEqual(seconds / float(words["datacenter.lab.speed"]) - seconds,
+                               seven / numbers * 33.5e-3 / 0.84 * 139 / 88, 5)
+
     def test_the_trace_is_not_replaced_by_a_bandwidth(self):
         self.assertNotIn("link.bandwidth", self.words("ddp", where=cluster.MULTICLOUD))
         self.assertEqual(self.words("ddp")["link.bandwidth"], "100Mbps")

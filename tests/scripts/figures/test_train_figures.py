@@ -1,5 +1,6 @@
 """The figures of training, from records as bench_train writes them (synthetic here)."""
 
+import argparse
 import contextlib
 import io
 import json
@@ -12,7 +13,7 @@ import pandas as pd
 
 from longhaul import provenance
 from longhaul.commands import figure
-from longhaul.errors import guarded
+from longhaul.errors import Failure, guarded
 from longhaul.figures.runs import train_blocks, train_foretold, train_methods, train_records
 from longhaul.figures.stella import fig12, fig13, train_weather
 
@@ -92,6 +93,37 @@ class TrainFigures(unittest.TestCase):
     def test_nothing_that_reached_the_target_is_drawn_too(self):
         self.keep("numbers", [curve(method, 1, 10 ** 8, None) for method in ("none", "stella")])
         self.assertTrue(self.drawn("train-methods")["seconds_to_target"].isna().all())
+
+    def test_every_rival_is_tried_at_as_many_rates(self):
+        names = [word.split(":")[0] for word in train_methods.METHODS]
+        self.assertEqual(sorted(names), sorted((
+            "none", "fp16", "int8", "onebit", "powersgd", "dgc", "randomk", "localsgd", "diloco",
+            "streaming-diloco", "sparseloco", "demo", "byteps", "bytepscompress", "espresso",
+            "stella")))
+        self.assertEqual({len(rates) for rates in train_methods.GRIDS.values()},
+                         {len(train_methods.GRID)})
+        self.assertLessEqual(set(train_methods.GRIDS), set(names))
+        asked = []
+        with mock.patch.object(train_records, "measure", lambda *call: asked.append(call)), \
+                self.assertRaises(Failure):
+            train_methods.draw(self.options("--measure"))
+        words = list(map(str, asked[0][3]))
+        self.assertEqual(words[words.index("--seeds") + 1], "1,2,3")
+        self.assertEqual(words[words.index("--lr-grid") + 1],
+                         "0.003,0.01;dgc=0.1,0.3;demo=0.0003,0.001;diloco=0.001,0.003;"
+                         "streaming-diloco=0.001,0.003;sparseloco=0.001,0.003")
+        asked.clear()
+        with mock.patch.object(train_records, "measure", lambda *call: asked.append(call)), \
+                self.assertRaises(Failure):
+            train_methods.draw(self.options("--measure", "--methods", "none,dgc:keep=5%+hetero"))
+        words = list(map(str, asked[0][3]))
+        self.assertEqual(words[words.index("--lr-grid") + 1], "0.003,0.01;dgc=0.1,0.3")
+
+    def options(self, *words):
+        parser = argparse.ArgumentParser()
+        train_methods.add_arguments(parser)
+        parser.set_defaults(results=str(self.directory / "none"))
+        return parser.parse_args(words)
 
     def test_blocks_are_read_from_the_names_of_methods(self):
         methods = ("none", "block:keep=1%:block=1:share=each", "block:keep=1%:block=16:share=each")

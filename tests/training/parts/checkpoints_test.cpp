@@ -47,10 +47,19 @@ std::vector<Named> all_methods() {
       if (each != Rival::onebit && each != Rival::dgc) break;
     }
   }
-  for (const CompressMethod chosen : {CompressMethod::none, CompressMethod::block})
-    all.push_back(
-        {fmt::format("espresso_{}", static_cast<int>(chosen)),
-         [=](const PartPlace& place) { return make_espresso({chosen}, {}, place, adamw); }});
+  // Of one piece, and of one of each kind.
+  for (const std::int64_t cut : {0, 30}) {
+    std::vector<PartPiece> pieces{{0, 0, CompressMethod::block}};
+    if (cut > 0)
+      pieces = {{0, cut, CompressMethod::none},
+                {cut, cut, CompressMethod::topk},
+                {2 * cut, 0, CompressMethod::none}};
+    all.push_back({fmt::format("espresso_{}", cut), [=](const PartPlace& place) {
+                     std::vector<PartPiece> own = pieces;
+                     own.back().numbers = place.numbers - own.back().first;
+                     return make_espresso(own, {}, place, adamw);
+                   }});
+  }
   return all;
 }
 

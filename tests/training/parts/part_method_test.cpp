@@ -195,5 +195,45 @@ TEST(PartMethods, RefuseWhatCannotBe) {
   EXPECT_THROW((void)none->own_set(0, bad), compress::NotFinite);
 }
 
+/// At a validation weights are those of the dense optimizer fed the same sums, with zeros where
+/// they have nothing; the run goes on as if no one had looked.
+TEST(PartMethods, CatchUpWithTheDenseOptimizerFedZeros) {
+  constexpr std::size_t kCount = 320;
+  for (const compress::OptimizerRule rule :
+       {compress::OptimizerRule::momentum, compress::OptimizerRule::nesterov,
+        compress::OptimizerRule::adamw}) {
+    StepSettings step;
+    step.learning_rate = 0.01F;
+    step.optimizer.rule = rule;
+    step.optimizer.lazy = compress::LazyUpdate::exact;
+    const auto method = make_part_method(top(0.05, 4), {kCount}, step);
+    const auto unseen = make_part_method(top(0.05, 4), {kCount}, step);
+    std::vector<float> weights = some_numbers(kCount, 1), others = weights, dense = weights;
+    compress::OptimizerState state = compress::fresh_state(step.optimizer, kCount, 1);
+    double farthest = 0;
+    for (int i = 0; i < 30; ++i) {
+      const std::vector<float> gradient = some_numbers(kCount, static_cast<std::uint64_t>(i + 2));
+      const std::vector<std::byte> set = method->own_set(i, gradient);
+      const SetPayload sets[] = {{"here", set}};
+      method->merge(i, sets);
+      method->step(i, weights);
+      (void)unseen->own_set(i, gradient);
+      unseen->merge(i, sets);
+      unseen->step(i, others);
+      std::vector<float> sum(kCount);
+      compress::add_to(sum, compress::decode(set, {.source = "here"}));
+      compress::dense_step(step.optimizer, i + 1, step.learning_rate, dense, sum, state);
+      std::vector<float> looked_at = weights;
+      method->catch_up(looked_at);
+      for (std::size_t k = 0; k < kCount; ++k) {
+        EXPECT_NEAR(looked_at[k], dense[k], 1e-6) << k << " after " << i;
+        farthest = std::max(farthest, static_cast<double>(std::fabs(weights[k] - dense[k])));
+      }
+      ASSERT_EQ(weights, others) << i;
+    }
+    EXPECT_GT(farthest, 1e-3) << "as they are they lag behind";
+  }
+}
+
 }  // namespace
 }  // namespace longhaul::training

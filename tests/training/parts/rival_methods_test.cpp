@@ -13,7 +13,6 @@
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
 #include "scenario/reader/load.hpp"
-#include "training/parts/espresso.hpp"
 #include "training/parts/replicas.hpp"
 
 namespace longhaul::training {
@@ -241,41 +240,6 @@ TEST(Rivals, SayHowMuchMoreTheySendAtFirst) {
   settings.warm_up = 2;
   EXPECT_THAT(early_bits(settings), ElementsAre(16, 16, 4, 4, 1, 1)) << "then 0.96";
   EXPECT_THAT(early_bits({.rival = Rival::localsgd}), ElementsAre());
-}
-
-TEST(Espresso, ChoosesBySizeAsIfOn25Gbps) {
-  GradientCompression sparse;
-  sparse.keep = 0.01;
-  // 4n / 3.125 GB/s against half of it and 30 us and 4n / 100 GB/s: halves from 50,000 numbers on.
-  EXPECT_EQ(espresso_choice(sparse, 49'000, 2), CompressMethod::none);
-  EXPECT_EQ(espresso_choice(sparse, 51'000, 2), CompressMethod::fp16);
-  // Blocks take 90 us and 0.61 ns a number, halves 30 us and 0.68 ns.
-  EXPECT_EQ(espresso_choice(sparse, 100'000'000, 2), CompressMethod::block);
-  EspressoCosts slow;
-  slow.bytes_per_second = 1e6;
-  EXPECT_EQ(espresso_choice(sparse, 49'000, 2, slow), CompressMethod::block);
-}
-
-TEST(Espresso, GivesEachPartItsMethodAndSize) {
-  Scenario scenario = two_parts();
-  GradientCompression sparse = scenario.train.compress;
-  sparse.method = CompressMethod::block;
-  const Schedule schedule = planner::make_schedule("stella", scenario).schedule;
-  const Plan before = plan::lower(schedule, scenario);
-  Plan after = before;
-  const std::vector<CompressMethod> chosen = choose_for_parts(after, sparse, 2);
-  EXPECT_THAT(chosen, ElementsAre(CompressMethod::fp16, CompressMethod::fp16))
-      << "of 500,000 numbers";
-  for (std::size_t i = 0; i < before.ops.size(); ++i) {
-    if (before.ops[i].kind != OpKind::send) continue;
-    EXPECT_EQ(after.ops[i].size.count(), before.ops[i].size.count() / 2);
-  }
-  const std::vector<float> gradient = drawn(1000, 1);
-  const std::vector<CompressMethod> mixed{CompressMethod::none, CompressMethod::block};
-  for (const int number : {0, 1}) {
-    const auto method = make_espresso(mixed, sparse, {1000, 2, 1, 0, number}, {});
-    EXPECT_EQ(method->own_set(0, gradient).size() > 1000, number == 0) << "part " << number;
-  }
 }
 
 }  // namespace

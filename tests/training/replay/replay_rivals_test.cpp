@@ -61,6 +61,35 @@ TEST(ReplayRivals, HaveTheBitsOfRanks) {
   }
 }
 
+/// In chunks of a matrix of 96 x 70 (48 x 35), after a vector of 67 and zeros.
+TEST(ReplayRivals, TransformTensorsAsRanksDo) {
+  constexpr std::size_t kCount = 80 + 96 * 70;
+  const std::vector<nn::ParameterPlace> tensors{{"norm", 0, 67, 1}, {"matrix", 80, 96, 70}};
+  RivalSettings settings{.rival = Rival::demo, .keep = 0.01, .decay = 0.9F};
+  StepSettings step;
+  const auto of_ranks = [&](PartPlace place) {
+    place.tensors = tensors;
+    return make_rival(settings, place, step);
+  };
+  StepRule replayed;
+  replayed.learning_rate = step.learning_rate;
+  Replicas ranks{of_ranks, 2, kCount};
+  ReplayedPart again{
+      make_replayed_rival({ReplayedRival::demo, 0.01, 0, 0.9F}, replayed, 2, kCount, tensors),
+      ranks.weights[0]};
+  for (int i = 0; i < 3; ++i) {
+    auto gradients = gradients_of(2, i, kCount);
+    for (std::vector<float>& each : gradients) std::fill_n(each.begin() + 67, 13, 0.0F);
+    ranks.play(i, gradients);
+    again.play(gradients);
+    ASSERT_EQ(again.weights, ranks.weights[0]) << i;
+  }
+  EXPECT_TRUE(std::ranges::equal(again.part->residual(1), ranks.of(1).residual()));
+  // 67 is a prime: chunks of one number each, all sent; of the matrix 4 chunks, 16 numbers of each.
+  EXPECT_GT(ranks.set_bytes, 4 * (67 + 4 * 16));
+  EXPECT_LT(ranks.set_bytes, 7 * (67 + 4 * 16));
+}
+
 /// One gradient that differs is seen: the test above can fail.
 TEST(ReplayRivals, SeeAnotherGradient) {
   for (const ReplayedCase& each : replayed_cases()) {

@@ -10,15 +10,15 @@ PROGRESS = "progress.json"  # of bench_train, until it writes its record
 CHECKPOINT_EVERY = 50       # iterations: stale weights wait for their links at each
 
 
-def arguments(parser, name):
+def arguments(parser, name, grid="0.003,0.01", grid_said="%(default)s"):
     parser.add_argument("--measure", action="store_true",
                         help="run what is missing first; a run that is finished is not run again")
     parser.add_argument("--results", metavar="DIR",
                         help=f"what --measure wrote; with --measure, where it goes (default: runs/{name})")
     parser.add_argument("--text", metavar="FILE", help="what to learn (default: Python's library)")
     parser.add_argument("--seeds", default="1,2,3", metavar="N,N..", help="default: %(default)s")
-    parser.add_argument("--lr-grid", default="0.003,0.01", metavar="X,X..",
-                        help="learning rates that each method tries (default: %(default)s)")
+    parser.add_argument("--lr-grid", default=grid, metavar="X,X..",
+                        help=f"learning rates that each method tries (default: {grid_said})")
 
 
 def measure(out, results, scenario, words, checkpoint_every=CHECKPOINT_EVERY):

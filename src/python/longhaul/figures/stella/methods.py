@@ -25,7 +25,10 @@ BASELINES = ("ddp", "ddp-hetero", "espresso", "compress")
 HETERO = BASELINES[1:]      # by the scenario's train.hetero
 STELLA = ("stella-eq6", "stella")
 BATCHES = ("same", "full")  # of baselines: StellaTrain's, or FULL times as many samples
-RATES = {100: 0.01, 500: 0.05, 1000: 0.10}  # numbers kept by BytePS-Compress, by Mbps (section 5)
+RATES = {100: 0.01, 500: 0.05, 1000: 0.10}  # of numbers, kept by systems that compress (section 5)
+TENSORS = pd.read_csv(tools.ROOT / "results" / "papers" / "stella-tensors.csv", comment="#")
+BYTES = {"none": 4, "fp16": 2}  # of a number, without those of sets: 8
+PARTS = 12                      # of the scenarios
 GPU_COMPRESSION_S = 33.5e-3 / 0.84  # of 88 M: 33.5 ms are 16% faster than on GPUs (5.3)
 ON_HOST = {"copy_out": 2.44, "compress": 2.79, "merge": 0.11, "optimize": 0.11, "copy_in": 2.44}
 ITERATIONS = 240            # of StellaTrain: faster replicas run ahead at first, by its staleness
@@ -59,10 +62,29 @@ def ask_all(commands):
         return answers
 
 
+def suggested(run):
+    """Numbers kept of what is compressed: the rate suggested for the nearest bandwidth."""
+    return RATES[min(RATES, key=lambda one: abs(one - run.mbps))]
+
+
+def espresso(run):
+    """(bytes a number, share of the numbers in tensors that are compressed): the engine's choice
+    for each tensor of the model."""
+    own = TENSORS[TENSORS["model"] == run.model]
+    numbers = own["numbers"] * own["tensors"]
+    chosen = own[f"at_{100 * suggested(run):.0f}_percent"]
+    share = {name: numbers[chosen == name].sum() / numbers.sum() for name in (*BYTES, "topk")}
+    size = 8 * suggested(run) * share["topk"] + sum(BYTES[name] * share[name] for name in BYTES)
+    return size, share["topk"]
+
+
 def kept(run, seconds):
     """Numbers kept of all replicas' gradients, by the method."""
     if run.method == "compress":
-        return RATES[min(RATES, key=lambda one: abs(one - run.mbps))]
+        return suggested(run)
+    if run.method == "espresso":
+        compressed = espresso(run)[1]
+        return 1 - compressed + compressed * suggested(run)
     share = 1 - cluster.least_rate(run.model, run.mbps * 1e6, seconds)
     if run.method == "stella":
         # A set of 8 bytes a number is handed on N - 1 times, each 1/N of what is kept.
@@ -107,13 +129,17 @@ def overrides(run):
     else:
         words += ["train.staleness=0", "train.compress.exchange=sites",
                   "train.compress.share=each", *host_costs(run.model, ())]
+        added = GPU_COMPRESSION_S * cluster.parameters(run.model) / 88e6
         if run.method == "espresso":
-            words.append("train.compress.method=fp16")
-        else:  # compression holds the GPU: its blocks take as much longer
-            added = GPU_COMPRESSION_S * cluster.parameters(run.model) / 88e6
-            words += ["train.compress.method=topk", f"train.compress.keep={kept(run, seconds):g}",
-                      *(f"datacenter.{name}.speed={seconds / (seconds + added):.6g}"
-                        for name in sites(run.where))]
+            size, compressed = espresso(run)
+            added *= compressed
+            message = round(size * cluster.parameters(run.model) / PARTS)
+            words += ["train.compress.method=fp16", f"train.message={message}B"]
+        else:
+            words += ["train.compress.method=topk", f"train.compress.keep={kept(run, seconds):g}"]
+        # Compression holds the GPU: its blocks take as much longer.
+        words += [f"datacenter.{name}.speed={seconds / (seconds + added):.6g}"
+                  for name in sites(run.where)]
     return [*words, *run.more]
 
 
@@ -166,7 +192,7 @@ def row_of(run, answer):
     seconds = seconds_over_trace(answer) if traced else seconds_of(answer)
     compute = cluster.slowest(run.model, run.where.gpus, batch)
     stream = answer.get("stream") or {}
-    keep = kept(run, compute) if run.method in (*STELLA, "compress") else 1.0
+    keep = kept(run, compute) if run.method in (*STELLA, "compress", "espresso") else 1.0
     return {"model": run.model, "mbps": run.mbps, "method": run.method, "batches": run.batches,
             "samples": sum(batch), "keep_percent": 100 * keep, "iteration_ms": 1e3 * seconds,
             "blocks_ms": 1e3 * compute, "iterations_per_s": 1 / seconds,
