@@ -293,7 +293,6 @@ std::string command_of(const Advised& advised, const Options& options) {
   const AdvisedPlan& best = advised.advice.best();
   const bool has_prompts = best.prefill_tokens.has_value();
   std::vector<std::string> words{has_prompts ? "prefill" : "simulate", facts.scenario};
-  for (const std::string& each : facts.set) words.insert(words.end(), {"--set", each});
   words.insert(words.end(), {"--schedule", schedule_of(best, 0, options)});
   if (!best.overlap.empty()) words.insert(words.end(), {"--overlap", best.overlap});
   if (best.overlap_evaluations)
