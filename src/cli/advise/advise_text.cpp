@@ -59,9 +59,8 @@ std::optional<std::int64_t> time_of_updates(const std::optional<double>& updates
                                             const AdvisedPlan& plan, int local_steps) {
   if (!updates) return std::nullopt;
   constexpr double kMostNs = 0x1p62;
-  const bool differ = plan.method && plan.forecast.early_exchanges > 0;
-  const double ns = differ ? 1e9 * plan.forecast.seconds_of(*updates, local_steps)
-                           : *updates * static_cast<double>(plan.makespan.count());
+  const double ns = plan.method ? 1e9 * plan.forecast.seconds_of(*updates, local_steps)
+                                : *updates * static_cast<double>(plan.makespan.count());
   return std::llround(std::min(kMostNs, ns));
 }
 
