@@ -1,7 +1,7 @@
 # longhaul_report_page(target): the page of `longhaul report` becomes texts of the program.
 function(longhaul_report_page target)
   set(folder ${CMAKE_SOURCE_DIR}/src/report/page)
-  set(files page.html page.css data.js timeline.js page.js)
+  set(files page.html page.css data.js timeline.js curves.js page.js)
   foreach(name ${files})
     set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
                                                                ${folder}/${name})
@@ -9,7 +9,7 @@ function(longhaul_report_page target)
   file(READ ${folder}/page.html page_frame)
   file(READ ${folder}/page.css page_style)
   set(page_script "")
-  foreach(name data.js timeline.js page.js)
+  foreach(name data.js timeline.js curves.js page.js)
     file(READ ${folder}/${name} text)
     string(APPEND page_script "${text}")
   endforeach()

@@ -257,5 +257,77 @@ class AdvicePage(unittest.TestCase):
             self.assertEqual([row.split()[0] for row in self.texts("#table tbody tr")], expected)
 
 
+def training_record():
+    """Two methods of two seeds; one run diverges, the others reach the target."""
+    def curve(method, seed, slower):
+        points = [[10 * i, slower * 10**9 * i, 3.0, 3 - i / 10] for i in range(1, 11)]
+        if (method, seed) == ("topk", 2):
+            points[-1][3] = None
+        reached = slower != 3
+        return {"method": method, "seed": seed, "learning_rate": 0.01, "kind": "measured", "points": points,
+                "iterations_to_target": 90 if reached else None,
+                "time_to_target_ns": slower * 9 * 10**9 if reached else None, "exchanges": 100,
+                "period_ns": 11_000_000, "predicted_period_ns": 10_000_000, "fresh_share": None,
+                "wan": {"payload_bytes": 102_400}}
+    return {"benchmark": "bench_train", "git_commit": "abc", "command_line": "bench_train two.toml",
+            "scenario": "two", "scenario_text": "[parallel]", "ranks": 2, "compute": "real",
+            "network": "emulated", "environment": {},
+            "train": {"data": {"name": "synthetic"}, "target": {"kind": "loss", "value": 2.1},
+                      "curves": [curve("none", 1, 2), curve("none", 2, 2), curve("topk", 1, 1),
+                                 curve("topk", 2, 1), curve("fp16", 1, 3)]}}
+
+
+@unittest.skipUnless(webdriver and shutil.which("chromedriver"), "no chromium with selenium here")
+class TrainingPage(unittest.TestCase):
+    """Of a run of bench_train, which has no timeline."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        run, page = Path(cls.directory.name) / "run", Path(cls.directory.name) / "report.html"
+        run.mkdir()
+        (run / "record.json").write_text(json.dumps(training_record()))
+        subprocess.run([LONGHAUL, "report", run, "--out", page], check=True, capture_output=True)
+        cls.browser = open_browser()
+        cls.addClassCleanup(cls.browser.quit)
+        cls.browser.get(page.as_uri())
+
+    def tearDown(self):
+        severe = [entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
+        self.assertEqual(severe, [])
+
+    def texts(self, selector):
+        return [each.text for each in self.browser.find_elements(By.CSS_SELECTOR, selector)]
+
+    def test_shows_sentences_curves_and_their_table(self):
+        sentences = self.texts("#answer p")
+        self.assertEqual(len(sentences), 5)
+        self.assertIn("topk gets to loss 2.1 first: 9 s", sentences[1])
+        lines = self.browser.find_elements(By.CSS_SELECTOR, "#curves polyline")
+        self.assertEqual([len(line.get_attribute("points").split()) for line in lines], [10, 10, 10, 9, 10])
+        looks = {(line.get_attribute("stroke"), line.get_attribute("stroke-dasharray")) for line in lines}
+        self.assertEqual(len(looks), 3, "a look for each method")
+        self.assertEqual(len({dash for _, dash in looks}), 3, "in grey too")
+        self.assertEqual(self.texts("#curves-legend li"), ["none", "topk", "fp16"])
+        self.assertEqual(self.texts("#table-title"), ["Curves"])
+        rows = [row.split()[:2] for row in self.texts("#table tbody tr")]
+        self.assertEqual(rows, [["topk", "1"], ["topk", "2"], ["none", "1"], ["none", "2"], ["fp16", "1"]])
+        for hidden in ("chart", "use-part", "advice"):
+            self.assertFalse(self.browser.find_element(By.ID, hidden).is_displayed(), hidden)
+
+    def test_curves_are_over_time_or_updates(self):
+        def ends():
+            lines = self.browser.find_elements(By.CSS_SELECTOR, "#curves polyline")
+            return [float(line.get_attribute("points").split()[-1].split(",")[0]) for line in lines]
+        over = Select(self.browser.find_element(By.ID, "over"))
+        over.select_by_value("updates")
+        self.assertEqual(len({end for i, end in enumerate(ends()) if i != 3}), 1)
+        self.assertIn("100", self.texts("#curves text"))
+        over.select_by_value("time")
+        self.assertLess(ends()[2], ends()[0])
+        self.assertLess(ends()[0], ends()[4])
+
+
 if __name__ == "__main__":
     unittest.main()

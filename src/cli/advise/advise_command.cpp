@@ -74,6 +74,23 @@ TrainingTerms terms_of(const AdviseArguments& typed) {
   return terms;
 }
 
+/// Each plan's scenario as text that needs no --set, for a file of its own in --out.
+void give_own_scenarios(Advised& advised, const Options& options) {
+  advised.scenarios.resize(advised.facts.size());
+  for (std::size_t i = 0; i < advised.facts.size(); ++i) {
+    PlanFacts& facts = advised.facts[i];
+    std::string& text = advised.scenarios[i];
+    const planner::AdvisedPlan& plan = advised.advice.plans[i];
+    const std::string overlap = plan.overlap.empty() ? "" : " --overlap " + plan.overlap;
+    const bool is_complete = !text.empty() && facts.set.empty();
+    if (!is_complete)
+      text = plan_text(options.files.front(), text, facts.set,
+                       fmt::format("Plan {} of `longhaul advise`: --schedule {}{}.", i + 1,
+                                   plan_file(i, "csv"), overlap));
+    facts.scenario = (std::filesystem::path{options.out} / plan_file(i, "toml")).string();
+  }
+}
+
 void write_all(const Advised& advised, const nlohmann::ordered_json& json,
                const std::filesystem::path& directory) {
   std::error_code problem;
@@ -164,7 +181,8 @@ Answer advise_command(const Options& options) {
   require_leavers_are_there(options, root);
   if (!options.out.empty() && std::filesystem::exists(options.out))
     fail("--out {}: it exists. Name a directory that does not exist yet.", options.out);
-  const Advised advised = searched(options, root, terms, how);
+  Advised advised = searched(options, root, terms, how);
+  if (!options.out.empty()) give_own_scenarios(advised, options);
   nlohmann::ordered_json json = advice_json(advised, options, terms);
   json["seconds"] = std::chrono::duration<double>(now() - begin).count();
   if (!options.out.empty()) write_all(advised, json, options.out);

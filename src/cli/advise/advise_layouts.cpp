@@ -46,11 +46,10 @@ double tokens_of(const LayoutProblem& problem) {
 }
 
 PlanFacts facts_of(const LayoutProblem& problem, const AdvisedLayout& layout, double price,
-                   std::size_t number, const Options& options) {
+                   const Options& options) {
   const planner::LayoutPlan& plan = layout.layout;
   PlanFacts facts;
-  facts.scenario =
-      options.out.empty() ? options.files.front() : options.out + "/" + plan_file(number, "toml");
+  facts.scenario = options.files.front();
   facts.layout = layout_words(problem, plan.layout);
   facts.layout_json = layout_json_of(problem, plan);
   facts.gpus = plan.layout.gpus();
@@ -175,7 +174,7 @@ Advised advised_of_layouts(const Options& options, planner::AdviceOptions how,
   for (std::size_t i = 0; i < advised.advice.plans.size(); ++i) {
     const AdvisedLayout& layout =
         found.layouts[static_cast<std::size_t>(advised.advice.plans[i].scenario)];
-    PlanFacts facts = facts_of(problem, layout, layouts.dollars_per_gpu_hour, i, options);
+    PlanFacts facts = facts_of(problem, layout, layouts.dollars_per_gpu_hour, options);
     facts.set = layouts.overrides;
     facts.memory = memory_of(advised.advice.plans[i], layout.scenario);
     advised.facts.push_back(

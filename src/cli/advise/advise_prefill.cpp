@@ -130,13 +130,7 @@ std::string carried_text(const Scenario& scenario) {
   scenario::ConfigNode taken;
   for (const char* table : {"prefill", "run"})
     if (const scenario::ConfigNode* const found = given.find(table)) assign(taken, table, *found);
-  std::string held;  // files that the text holds
-  for (std::size_t at = 0; at < all.size();) {
-    const std::size_t end = std::min(all.find('\n', at), all.size() - 1);
-    if (all.compare(at, 3, "#: ") == 0) held += all.substr(at, end + 1 - at);
-    at = end + 1;
-  }
-  return "\n" + toml_text(taken) + held;
+  return "\n" + toml_text(taken) + held_lines(all);
 }
 
 planner::Advice filled_advice(const planner::Advice& advice,

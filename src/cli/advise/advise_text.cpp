@@ -59,9 +59,8 @@ std::optional<std::int64_t> time_of_updates(const std::optional<double>& updates
                                             const AdvisedPlan& plan, int local_steps) {
   if (!updates) return std::nullopt;
   constexpr double kMostNs = 0x1p62;
-  const bool differ = plan.method && plan.forecast.early_exchanges > 0;
-  const double ns = differ ? 1e9 * plan.forecast.seconds_of(*updates, local_steps)
-                           : *updates * static_cast<double>(plan.makespan.count());
+  const double ns = plan.method ? 1e9 * plan.forecast.seconds_of(*updates, local_steps)
+                                : *updates * static_cast<double>(plan.makespan.count());
   return std::llround(std::min(kMostNs, ns));
 }
 
@@ -293,7 +292,6 @@ std::string command_of(const Advised& advised, const Options& options) {
   const AdvisedPlan& best = advised.advice.best();
   const bool has_prompts = best.prefill_tokens.has_value();
   std::vector<std::string> words{has_prompts ? "prefill" : "simulate", facts.scenario};
-  for (const std::string& each : facts.set) words.insert(words.end(), {"--set", each});
   words.insert(words.end(), {"--schedule", schedule_of(best, 0, options)});
   if (!best.overlap.empty()) words.insert(words.end(), {"--overlap", best.overlap});
   if (best.overlap_evaluations)

@@ -25,7 +25,7 @@ struct TrainingTerms {
 /// What a plan says beside its schedule.
 struct PlanFacts {
   std::string scenario;            ///< that simulates it: file
-  std::vector<std::string> set{};  ///< values of --set that go with it, the user's too
+  std::vector<std::string> set{};  ///< values of --set that it has, the user's too
   std::string layout{};            ///< in words; empty: the scenario's
   nlohmann::ordered_json layout_json{};
   std::int64_t gpus = 0;
@@ -43,7 +43,7 @@ struct PlanFacts {
 struct Advised {
   planner::Advice advice;
   std::vector<PlanFacts> facts;          ///< of each plan
-  std::vector<std::string> scenarios{};  ///< of each plan, as text to be written; none: a file's
+  std::vector<std::string> scenarios{};  ///< of each plan, as text to be written; none: the file's
   nlohmann::ordered_json header{};
   std::string head{};       ///< "NAME: 8 ranks"
   bool has_places = false;  ///< the places of its stages were searched
@@ -104,6 +104,12 @@ struct Filling {
 /// [prefill] and [run] of a scenario as TOML, with the files that it holds; what plans of layouts
 /// take over.
 [[nodiscard]] std::string carried_text(const Scenario& scenario);
+/// The lines of a scenario's text that hold files.
+[[nodiscard]] std::string held_lines(const std::string& text);
+/// A scenario as TOML that needs no other file and no --set: `text`, or where that is empty the
+/// file `source`, with `set` written in. `title` is the comment on top.
+[[nodiscard]] std::string plan_text(const std::string& source, const std::string& text,
+                                    const std::vector<std::string>& set, const std::string& title);
 /// The prompts that these options name. Throws Error where one is missing.
 [[nodiscard]] PrefillInput prompts_of(const Options& options, const Scenario& scenario);
 /// Those of --allow, --curves and --target; nothing: exact sums alone. Throws Error where one is

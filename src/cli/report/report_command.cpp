@@ -1,15 +1,28 @@
 #include <filesystem>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "base/text_file.hpp"
 #include "cli/report/advice_page.hpp"
 #include "cli/trace/trace_source.hpp"
 #include "report/page/page.hpp"
 #include "report/page/reported_run.hpp"
+#include "report/page/train_page.hpp"
 #include "report/record_file.hpp"
 
 namespace longhaul::cli {
 namespace {
+
+/// The record of bench_train in a directory.
+std::optional<nlohmann::ordered_json> training_of(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / "record.json";
+  if (!std::filesystem::is_directory(directory) || !std::filesystem::exists(file))
+    return std::nullopt;
+  auto record = nlohmann::ordered_json::parse(read_text_file(file), nullptr, false);
+  if (!report::is_of_training(record)) return std::nullopt;
+  return record;
+}
 
 report::RunPage page_of(const Options& options) {
   const std::filesystem::path first = options.files.front();
@@ -18,6 +31,14 @@ report::RunPage page_of(const Options& options) {
       fail("report: {} is advice (it stands alone, and its best plan is shown). Leave {} out.",
            first.string(), options.schedule.empty() ? "the other runs" : "--schedule");
     return advice_page(first);
+  }
+  if (const auto record = training_of(first)) {
+    if (options.files.size() > 1 || !options.schedule.empty())
+      fail(
+          "report: {} is of bench_train (it stands alone, and all its curves are shown). Leave {} "
+          "out.",
+          first.string(), options.schedule.empty() ? "the other runs" : "--schedule");
+    return report::train_page(*record, first.string());
   }
   std::vector<report::ReportedRun> runs;
   for (const std::string& source : options.files)

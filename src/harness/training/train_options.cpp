@@ -98,6 +98,7 @@ void declare(Arguments& arguments, TrainOptions& options) {
   arguments.option("--emulate", options.emulate, "on, or off: the network as it is")
       .shows_default();
   arguments.option("--credit", options.credit, kCreditHelp).shows_default();
+  arguments.flag("--no-report", options.no_report, "no report.html in --out");
   arguments.option(
       "--fault", options.fault,
       "for tests: kill@RANK:OPINDEX:ITERATION, freeze@, corrupt@ (a set loses a block)");
@@ -106,7 +107,7 @@ void declare(Arguments& arguments, TrainOptions& options) {
       {{Shared::overrides},
        {Shared::deadline},
        {Shared::ranks},
-       {Shared::out, "directory for record.json and curves.csv"},
+       {Shared::out, "directory for record.json, curves.csv and report.html"},
        {Shared::json},
        {Shared::check, "tiny: a scenario of its own, and the answer is the exit code"}});
   arguments.footer(help_footer(

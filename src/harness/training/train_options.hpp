@@ -31,6 +31,7 @@ struct TrainOptions : SharedOptions {
   int compose = 0;
   std::string compute = "real";
   bool pace = false, replay = false;
+  bool no_report = false;  ///< report.html beside the record
   int probes = 0;
   std::int64_t probe_samples = 0;
   std::string probe_batches;  ///< empty: see settings_of()

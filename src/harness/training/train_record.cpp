@@ -13,6 +13,7 @@
 #include "harness/options/run_files.hpp"
 #include "harness/ranks/main.hpp"
 #include "harness/training/train_run.hpp"
+#include "report/page/train_page.hpp"
 #include "report/record_file.hpp"
 #include "report/tables.hpp"
 
@@ -327,6 +328,8 @@ void write_train_files(const ordered_json& record, const std::vector<TrainMethod
                           "curves.csv");  // of a run that was killed before its record
   write_new_file(options.out / "curves.csv", curves_csv(methods, run, options.command_line));
   write_new_file(options.out / "record.json", report::json_text(record));
+  if (!options.no_report)
+    fmt::print(stderr, "{}", report::write_page_of_training(options.out, record));
 }
 
 ExitCode report_complete_training(engine::Ranks& ranks, const TrainOptions& options,

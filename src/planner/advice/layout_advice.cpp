@@ -38,9 +38,10 @@ Layout without_order(Layout layout) {
 }
 
 /// Links as no turns and no overlap can better them: sums between sites cost nothing, and a message
-/// has the rate of a whole cell.
+/// has the rate of a whole cell, between nodes of a site too.
 LayoutProblem optimistic(const LayoutProblem& problem, SiteSplit split) {
   LayoutProblem best = problem;
+  if (split == SiteSplit::stages) best.lending = kMostCell;
   for (std::vector<SiteLink>& row : best.links)
     for (SiteLink& link : row)
       link = split == SiteSplit::replicas

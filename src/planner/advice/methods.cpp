@@ -9,6 +9,8 @@
 #include "planner/search/makespan.hpp"
 #include "planner/tune/family_between.hpp"
 #include "planner/tune/stream_period.hpp"
+#include "schedule/generators/generate.hpp"
+#include "schedule/generators/registry.hpp"
 
 namespace longhaul::planner {
 namespace {
@@ -65,6 +67,20 @@ Result<Duration> period_with(const Schedule& schedule, const Scenario& own,
   const Result<Duration> exchanging = try_makespan(schedule, own);
   if (!exchanging) return exchanging.refusal();
   return beside.alone * (member.local_steps - 1) + *exchanging + longest_step(own);
+}
+
+Result<Schedule> in_parts(const Scenario& scenario) {
+  return schedule::try_generate(*schedule::find_generator("stella"), scenario);
+}
+
+/// The same of the schedule `stella`: all local steps are one iteration of a stream.
+Result<Duration> streamed_period(Scenario own, const FamilyMember& member) {
+  own.parallel.microbatches = own.train.local_steps = member.local_steps;
+  const Result<Schedule> schedule = in_parts(own);
+  if (!schedule) return schedule.refusal();
+  const Result<ReportedPlan> plan = try_lower_reported(*schedule, own, Arrangement::decoupled);
+  if (!plan) return plan.refusal();
+  return stream_period(plan->plan, kStreamedIterations) + member.local_steps * longest_step(own);
 }
 
 /// In the mean of all updates until the loss, which is reached.
@@ -157,9 +173,16 @@ Result<BesideMethods> beside_methods(const Schedule& schedule, const Scenario& s
   return BesideMethods{*blocks, *all - *blocks, *alone};
 }
 
+Result<Schedule> stream_of_parts(const Scenario& scenario, const TrainingMethods& methods) {
+  if (scenario.parallel.stages > 1 || scenario.parallel.microbatches > 1 ||
+      !scenario.parallel.replica_microbatches.empty())
+    return refused("a replica has stages, or several microbatches");
+  return in_parts(exchanging_scenario(scenario, methods.dense, std::nullopt));
+}
+
 Result<MethodPlay> play_method(const Schedule& schedule, const Scenario& scenario,
                                const TrainingMethods& methods, std::size_t method,
-                               const BesideMethods& beside) {
+                               const BesideMethods& beside, Played how) {
   const FamilyMember& member = methods.others[method];
   const UpdatesToLoss updates = updates_to(member, methods.loss);
   if (!updates.median) return refused("{} does not reach the loss", member.method);
@@ -174,13 +197,16 @@ Result<MethodPlay> play_method(const Schedule& schedule, const Scenario& scenari
     return exchanging_scenario(scenario, member,
                                Bytes{std::max<std::int64_t>(1, std::llround(message))});
   };
+  const auto period = [&](const Scenario& own) {
+    return how == Played::streamed ? streamed_period(own, member)
+                                   : period_with(schedule, own, member, beside);
+  };
   MethodPlay play{sending(member.wan_bytes), {.updates = updates}, {}};
-  const Result<Duration> later = period_with(schedule, play.scenario, member, beside);
+  const Result<Duration> later = period(play.scenario);
   if (!later) return later.refusal();
   play.forecast.period = play.forecast.early_period = *later;
   if (member.early_exchanges > 0) {
-    const Result<Duration> early =
-        period_with(schedule, sending(member.early_wan_bytes), member, beside);
+    const Result<Duration> early = period(sending(member.early_wan_bytes));
     if (!early) return early.refusal();
     play.forecast.early_exchanges = member.early_exchanges;
     play.forecast.early_period = *early;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,13 +70,22 @@ struct MethodPlay {
   FamilyForecast forecast;
   Duration update{};  ///< in the mean of those until the loss
 };
+/// What follows an exchange: the next iteration at a barrier, or each block as its part is there.
+enum class Played : std::uint8_t { to_a_barrier, streamed };
+/// The schedule `stella` of the scenario, for Played::streamed. Refused where replicas have stages
+/// or several microbatches, or it is not defined.
+[[nodiscard]] Result<Schedule> stream_of_parts(const Scenario& scenario,
+                                               const TrainingMethods& methods);
 /// Time of an update: of an iteration from a barrier to the next one, the last update and the
 /// longest optimizer's step in it. Staleness hides an exchange under later iterations at best,
 /// never blocks under blocks of the next. With local steps the mean of one iteration with an
 /// exchange and the others without; where the first exchanges send more, of these and the others.
-/// Refused where the method does not reach the loss, or its parts cannot be exchanged.
+/// Streamed: as `tune` plays a member, all local steps as one iteration of stream_of_parts(), and
+/// the optimizer's steps. Refused where the method does not reach the loss, or its parts cannot be
+/// exchanged.
 [[nodiscard]] Result<MethodPlay> play_method(const Schedule& schedule, const Scenario& scenario,
                                              const TrainingMethods& methods, std::size_t method,
-                                             const BesideMethods& beside);
+                                             const BesideMethods& beside,
+                                             Played how = Played::to_a_barrier);
 
 }  // namespace longhaul::planner

@@ -234,6 +234,7 @@ void ScenarioAdviser::try_methods(Duration time, Searched also, StaticStarts sta
                 "as they get ready");
   if (scenario_.parallel.gradient_sync == GradientSync::none) return;
   const TimePoint begin = now();
+  try_streamed_methods();
   for (const IdeaSet& of : {IdeaSet{}, only(Idea::order)})
     for (const Schedule& each :
          pool_.fastest_of(place_.scenario, of | place_.base,
@@ -257,13 +258,26 @@ void ScenarioAdviser::try_methods(Duration time, Searched also, StaticStarts sta
 }
 
 void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& with) {
-  const TrainingMethods& methods = *options_.methods;
-  const Result<BesideMethods> beside = beside_methods(schedule, scenario_, methods);
+  const Result<BesideMethods> beside = beside_methods(schedule, scenario_, *options_.methods);
   if (!beside) return refuse_method(beside.refusal().reason);
+  play_methods(schedule, with, *beside, Played::to_a_barrier);
+}
+
+void ScenarioAdviser::try_streamed_methods() {
+  const Result<Schedule> parts = stream_of_parts(scenario_, *options_.methods);
+  const std::vector<Schedule> any = pool_.fastest_of(place_.scenario, place_.base, 1);
+  if (!parts || any.empty() || schedule::first_violation(*parts, scenario_)) return;
+  const Result<BesideMethods> beside = beside_methods(any.front(), scenario_, *options_.methods);
+  if (beside) play_methods(*parts, {}, *beside, Played::streamed);
+}
+
+void ScenarioAdviser::play_methods(const Schedule& schedule, const IdeaSet& with,
+                                   const BesideMethods& beside, Played how) {
+  const TrainingMethods& methods = *options_.methods;
   for (std::size_t method = 0; method < methods.others.size(); ++method) {
     if (!methods.updates(method)) continue;
     pool_.note_evaluated();
-    const Result<MethodPlay> play = play_method(schedule, scenario_, methods, method, *beside);
+    const Result<MethodPlay> play = play_method(schedule, scenario_, methods, method, beside, how);
     if (!play) return refuse_method(play.refusal().reason);
     const bool is_exact = change_of(methods.others[method]) == TrainingChange::exact;
     add({.schedule = schedule,
@@ -272,7 +286,7 @@ void ScenarioAdviser::try_methods_of(const Schedule& schedule, const IdeaSet& wi
          .ideas = is_exact ? with : with | only(Idea::method),
          .method = method,
          .message = *play->scenario.train.message,
-         .alone = beside->alone,
+         .alone = beside.alone,
          .forecast = play->forecast});
   }
 }

@@ -52,6 +52,10 @@ private:
   void add(AdvisedPlan plan);
   /// Exact sums exchanged as `dense` does too: these are no idea.
   void try_methods_of(const Schedule& schedule, const IdeaSet& with);
+  /// As `tune` plays them, where replicas have one stage.
+  void try_streamed_methods();
+  void play_methods(const Schedule& schedule, const IdeaSet& with, const BesideMethods& beside,
+                    Played how);
   [[nodiscard]] std::optional<std::string> why_no_methods() const;
   /// The first reason counts.
   void refuse_method(const std::string& reason);

@@ -102,6 +102,9 @@ struct LayoutProblem {
   std::vector<LayoutSite> sites{LayoutSite{"local", std::nullopt}};
   std::vector<std::vector<SiteLink>> links{};  ///< by site and site
   std::vector<SiteChoice> placings{SiteChoice{{0}, SiteSplit::stages}};
+  /// Pipelines that lend each other their ways between nodes of a site where stages lie in several
+  /// sites: messages there are as many times faster.
+  int lending = 1;
   [[nodiscard]] bool is_spread(const Layout& layout) const {
     return placings[static_cast<std::size_t>(layout.placing)].sites.size() > 1;
   }

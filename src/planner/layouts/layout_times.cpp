@@ -125,9 +125,11 @@ private:
   /// The rate at which a message between two stages is sent: as profile::message_ns().
   [[nodiscard]] Bandwidth rate_inside(int border) const {
     const profile::Machine& machine = *graph_.machine;
+    const int lending = problem_.is_spread(layout_) ? problem_.lending : 1;
     const double bytes_per_ns =
         border_leaves_node(row_, machine, border)
-            ? machine.node_bytes_per_ns * values_[Parameter::alpha_pipeline] / machine.gpus_per_node
+            ? machine.node_bytes_per_ns * lending * values_[Parameter::alpha_pipeline] /
+                  machine.gpus_per_node
             : machine.gpu.link_bytes_per_ns * values_[Parameter::nvlink_rate];
     return Bandwidth{bytes_per_ns * kBitsPerByteAndNs};
   }

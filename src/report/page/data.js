@@ -46,6 +46,8 @@ function timeText(ns) {
   return `${sign}${value} ns`;
 }
 
+const percentText = (value) => `${(100 * value).toFixed(1)}%`;
+
 function bytesText(bytes) {
   for (const [unit, size] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
     if (bytes >= size) return `${Number((bytes / size).toPrecision(4))} ${unit}`;

@@ -100,10 +100,9 @@ function drawUse(timeline) {
   element("use-text").textContent = `${summary.join(". ")}. Dashed: predicted.`;
 }
 
-const percentText = (value) => `${(100 * value).toFixed(1)}%`;
 const dollarText = (value) => `$${value.toPrecision(4)}`;
 const hasPlans = (key) => given.advice.plans.some((plan) => plan[key] !== null);
-const columns = given.advice ? [
+const columns = given.training ? curveColumns : given.advice ? [
   ["plan", (row) => row.plan],
   ...(hasPlans("gpus") ? [["GPUs", (row) => row.gpus]] : []),
   ["schedule", (row) => row.made_by, true], ["overlap", (row) => row.overlap, true],
@@ -121,8 +120,9 @@ const columns = given.advice ? [
   ["bubbles", (row) => row.bubble_ratio, false, percentText],
   ["over the fastest", (row) => row.over_fastest, false, (value) => `${value.toFixed(3)}x`],
 ];
-const tableRows = given.advice ? given.advice.plans : given.schedules;
-let order = {column: given.advice ? 0 : 7, down: false};  // plans are numbered best first
+const tableRows = given.training ? given.training.curves : given.advice ? given.advice.plans : given.schedules;
+// Plans are numbered best first; curves are sorted by the time to the target.
+let order = {column: given.training ? 5 : given.advice ? 0 : 7, down: false};
 
 function fillTable() {
   const table = element("table");
@@ -147,7 +147,7 @@ function fillTable() {
   });
   const body = added(table, "tbody");
   for (const row of rows) {
-    const shown = !given.advice && row.timeline === Number(element("which").value);
+    const shown = given.timelines.length > 0 && !given.advice && row.timeline === Number(element("which").value);
     const line = added(body, "tr", undefined, shown ? {class: "shown"} : {});
     for (const [, get, text, format] of columns) {
       const each = get(row);
@@ -287,6 +287,7 @@ function setTheme(name) {
 function start() {
   fillAnswer();
   fillAdvice();
+  fillTraining(given.training);
   given.timelines.forEach((timeline, i) => added(element("which"), "option", timeline.title, {value: i}));
   fillRuns();
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");

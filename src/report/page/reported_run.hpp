@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -68,6 +69,10 @@ inline constexpr std::uint64_t kMostRowsAtEnd = 2'000'000;
 /// Writes `directory`/report.html of its trace.h5, at the end of a run. Where that cannot be it
 /// says why, in a line for people, and the run is what it was.
 [[nodiscard]] std::string write_page_of_run(const std::filesystem::path& directory);
+/// That line: why a run's `page` is not there.
+[[nodiscard]] std::string left_out_text(const std::filesystem::path& page,
+                                        const std::filesystem::path& directory,
+                                        std::string_view why);
 
 /// Columns of the ops of one iteration, predicted and measured (page/data.js reads them): arrays of
 /// little-endian numbers in base64. Times are in `unit_ns`, which is 1 below 4.29 s.

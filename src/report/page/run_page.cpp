@@ -106,7 +106,11 @@ std::string write_page_of_run(const std::filesystem::path& directory) {
   } catch (const Error& problem) {
     why = problem.what();
   }
-  if (why.empty()) return {};
+  return why.empty() ? std::string{} : left_out_text(page, directory, why);
+}
+
+std::string left_out_text(const std::filesystem::path& page, const std::filesystem::path& directory,
+                          std::string_view why) {
   return fmt::format(
       "longhaul: {} is left out ({}). Make it with `longhaul report {} --out FILE`.\n",
       page.string(), why, directory.string());

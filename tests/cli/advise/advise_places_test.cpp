@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <string>
 #include <vector>
@@ -108,6 +109,36 @@ TEST_F(AdvisePlaces, CountsWhatLeavesThem) {
   const double alone = planned.json()["plan"]["dollars_per_million_tokens"];
   EXPECT_GT(alone, 4 * 1e6 / 1e9 * 42 / 128 * 1e6) << "egress is most of it";
   EXPECT_LE(json["plans"][0]["dollars_per_million_tokens"].get<double>(), alone * (1 + 1e-9));
+}
+
+/// Nothing else is needed: neither the file that was asked about nor --set.
+TEST_F(AdvisePlaces, AreScenariosThatSimulateToTheSameTimes) {
+  const std::string out = dir_.path("advice");
+  const auto plans =
+      answer({"--out", out, "--set", "datacenter.west.gpus=4", "--set", "datacenter.east.gpus=4",
+              "--set", "parallel.microbatches=5", "--set", "costs.optimizer=\"3ms\""})["plans"];
+  ASSERT_EQ(std::rename(file_.c_str(), (file_ + ".gone").c_str()), 0);
+  int overlapped = 0;
+  for (const auto& plan : plans) {
+    std::vector<std::string> again{"simulate", plan["scenario"], "--json", "--schedule",
+                                   plan["schedule"]};
+    if (!plan["overlap"].is_null()) again.insert(again.end(), {"--overlap", plan["overlap"]});
+    if (!plan["overlap_search"].is_null())
+      again.insert(again.end(), {"--overlap-search", plan["overlap_search"].dump()});
+    const Outcome simulated = longhaul_run(again);
+    ASSERT_EQ(simulated.code, 0) << simulated.err;
+    const auto json = simulated.json();
+    EXPECT_EQ(json["scenario"], "two-places");
+    EXPECT_EQ(json["replicas"], plan["place"]["replicas"]);
+    EXPECT_EQ(json["microbatches"], 5);
+    const char* const time = plan["overlap"].is_null() ? "iteration_ns" : "makespan_ns";
+    EXPECT_EQ(json["schedules"][0][time], plan["iteration_ns"]);
+    overlapped += plan["overlap"].is_null() ? 0 : 1;
+  }
+  EXPECT_GT(overlapped, 0);
+  const Outcome report = longhaul_run({"report", out, "--out", dir_.path("report.html")});
+  ASSERT_EQ(report.code, 0) << report.err;
+  EXPECT_TRUE(data_of(file_text(dir_.path("report.html")))["left_out"].get<std::string>().empty());
 }
 
 /// Schedules that are late alone are where overlaps begin that are in time.

@@ -1,6 +1,7 @@
 // `advise` against one system's own planner on the same drawn file: by worth, `prefill --schedule
 // best --objective value` and `plan` with prompts; by time to a loss, `tune --family`.
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -194,31 +195,33 @@ TEST(NeverWorthLess, ThanThePlannerOfSitesWithPromptsInItsBubbles) {
   EXPECT_GT(better, 20) << "all ideas together are worth more";
 }
 
-/// Curves of four methods that differ in bytes and in updates until a loss of 2.
-std::string drawn_curves(DrawnFiles& draw, const std::string& only = "") {
+/// Curves of four methods that differ in bytes and in updates until a loss of 2. Exact sums send
+/// what the scenario's 131,584 weights take, in f32 and both ways.
+std::string drawn_curves(DrawnFiles& draw) {
+  constexpr int kDense = 2 * 4 * 131'584;
   std::string csv =
       "method,seed,exchange,serve,staleness,local_steps,wan_bytes,updates,validation\n";
   const auto add = [&](const char* method, int staleness, int steps, int bytes,
                        std::int64_t updates) {
-    if (!only.empty() && only != method && std::string_view{method} != "none") return;
     for (const int seed : {1, 2})
       csv += fmt::format(
           "{0},{1},sites,deadline,{2},{3},{4},1,3\n{0},{1},sites,deadline,{2},{3},{4},"
           "{5},2\n",
           method, seed, staleness, steps, bytes, updates);
   };
-  add("none", 0, 1, 1'000'000, 100);
-  add("none:late", 1, 1, 1'000'000, draw.number(90, 120));
+  add("none", 0, 1, kDense, 100);
+  add("none:late", 1, 1, kDense, draw.number(90, 120));
   add("stella:16", 1, 1, 60'000, draw.number(90, 200));
-  add("diloco:10", 0, 10, 1'000'000, draw.number(90, 250));
+  add("diloco:10", 0, 10, kDense, draw.number(90, 250));
   return csv;
 }
 
+/// And than any other: by the time that `tune` itself says.
 TEST(NeverWorthLess, ThanTheMethodThatTuneChooses) {
   const TempDir directory;
   const std::string trained = testing::in_checkout("benchmarks/scenarios/train-2dc.toml");
   std::set<std::string> picks;
-  int methods = 0;
+  int methods = 0, sooner = 0;
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);
     DrawnFiles draw{directory, seed};
@@ -226,25 +229,24 @@ TEST(NeverWorthLess, ThanTheMethodThatTuneChooses) {
     const std::vector<std::string> set{"--set", "link.bandwidth=" + bandwidths[seed % 5],
                                        "--set", fmt::format("link.latency={}", draw.ms(0, 30)),
                                        "--set", "train.target=\"loss=2\""};
-    DrawnFiles same = draw;
-    const std::string all = directory.write(fmt::format("{}.csv", seed), drawn_curves(draw));
+    const std::string curves = directory.write(fmt::format("{}.csv", seed), drawn_curves(draw));
     const nlohmann::json tuned =
-        answer_of({"tune", trained, "--family", "all", "--curves", all}, set);
-    const std::string pick = tuned["settings"][0]["pick"];
-    picks.insert(pick);
-    const std::string one =
-        directory.write(fmt::format("{}-pick.csv", seed), drawn_curves(same, pick));
-    const auto time_with = [&](const std::string& curves) {
-      const nlohmann::json best = answer_of(
-          {"advise", trained, "--allow", "lossy", "--search-moves", "10", "--curves", curves},
-          set)["plans"][0];
-      methods += uses(best, "method") ? 1 : 0;
-      return best["loss"]["time_ns"].get<std::int64_t>();
-    };
-    EXPECT_LE(time_with(all), time_with(one)) << pick;
+        answer_of({"tune", trained, "--family", "all", "--curves", curves}, set)["settings"][0];
+    const nlohmann::json best = answer_of(
+        {"advise", trained, "--allow", "lossy", "--search-moves", "10", "--curves", curves},
+        set)["plans"][0];
+    const auto time = best["loss"]["time_ns"].get<std::int64_t>();
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const nlohmann::json& each : tuned["methods"])
+      least = std::min(least, each["time_ns"].get<std::int64_t>());
+    EXPECT_LE(time, least) << tuned["pick"] << " by tune, " << best["loss"]["method"];
+    picks.insert(tuned["pick"].get<std::string>());
+    methods += uses(best, "method") ? 1 : 0;
+    sooner += time < least ? 1 : 0;
   }
   EXPECT_GT(picks.size(), 2U);
-  EXPECT_GT(methods, 70) << "of 100 answers";
+  EXPECT_GT(methods, 35);
+  EXPECT_GT(sooner, 0) << "a composed method, or another schedule";
 }
 
 }  // namespace

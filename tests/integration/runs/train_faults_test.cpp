@@ -43,7 +43,8 @@ TEST_F(TrainRuns, ThatWereKilledGoOnAsIfTheyHadNotBeen) {
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator{out()})
     left.push_back(entry.path().filename());
-  EXPECT_THAT(left, ::testing::UnorderedElementsAre("curves.csv", "input.json", "record.json"))
+  EXPECT_THAT(left, ::testing::UnorderedElementsAre("curves.csv", "input.json", "record.json",
+                                                    "report.html"))
       << "nothing else is left";
 }
 

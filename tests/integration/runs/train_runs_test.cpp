@@ -31,6 +31,13 @@ TEST_F(TrainRuns, GetTheNumbersOfOtherCode) {
     EXPECT_LT(curve["losses"].back().get<double>(), curve["losses"].front().get<double>());
   }
   EXPECT_EQ(all[0]["losses"], all[3]["losses"]) << "in what order parts travel changes no number";
+  const std::string asked = "Asked: which of 14 methods trains tiny training (3 ranks)";
+  EXPECT_THAT(file_text(out() + "/report.html"), HasSubstr(asked));
+  const std::string again = (scratch_.path() / "again.html").string();
+  program_ = {LONGHAUL_BINARY, "report"};
+  ASSERT_EQ(run(0, {out(), "--out", again}), 0) << output();
+  EXPECT_THAT(output(), HasSubstr(asked));
+  EXPECT_TRUE(file_text(again) == file_text(out() + "/report.html"));
 }
 
 std::vector<planner::FamilyMember> members_of_run(const std::string& out) {

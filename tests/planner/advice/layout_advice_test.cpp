@@ -148,6 +148,58 @@ TEST(LayoutAdvice, HasABoundOfEveryOrder) {
   EXPECT_EQ(*found.bound, search.soonest->bound.count());
 }
 
+/// Nodes of two or three sites under a model whose messages take long beside its blocks.
+LayoutProblem nodes_of_sites(Random& random, profile::Machine& machine) {
+  LayoutProblem problem = test::layout_problem(static_cast<int>(4 * random.between(1, 3)));
+  problem.model.vocabulary = 1;  // otherwise the ends step longest
+  problem.model.hidden = 512;
+  problem.model.intermediate = 2048;
+  machine = test::selene();
+  machine.node_bytes_per_ns /= test::one_of<double>(random, {1, 4, 16, 64});
+  problem.machine = &machine;
+  const auto count = to_size(random.between(2, 3));
+  problem.sites.clear();
+  problem.placings = {{{}, SiteSplit::stages}};
+  for (std::size_t site = 0; site < count; ++site) {
+    problem.sites.push_back({fmt::format("site{}", site), std::nullopt});
+    problem.placings.front().sites.push_back(static_cast<int>(site));
+  }
+  problem.links.assign(count, std::vector<SiteLink>(count));
+  for (std::vector<SiteLink>& row : problem.links)
+    for (SiteLink& link : row)
+      link = {Duration{random.between(0, 200'000)},
+              Bandwidth{1e9 * static_cast<double>(random.between(20, 2000))}};
+  return problem;
+}
+
+// Pipelines of a cell lend each other the borders between nodes of one site, too.
+TEST(LayoutAdvice, HasABoundThatNoScheduleOnNodesOfSitesIsBelow) {
+  int tried = 0, with_turns = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random{seed};
+    profile::Machine machine;
+    const LayoutProblem problem = nodes_of_sites(random, machine);
+    LayoutSpace space;
+    space.tensor = {1};
+    space.data = {test::one_of<int>(random, {2, 4})};
+    space.pipeline = {test::one_of<int>(random, {4, 6, 8})};
+    space.micro_batch = {1};
+    space.recompute = {
+        test::one_of<RecomputeKind>(random, {RecomputeKind::none, RecomputeKind::full})};
+    LayoutAdviceOptions options = layouts_by_moves(30);
+    options.searches.keeps_all = true;
+    const LayoutAdvice found = advise_layouts(problem, space, options).or_throw();
+    ASSERT_TRUE(found.bound);
+    ++tried;
+    for (const AdvisedPlan& plan : found.advice.all) {
+      EXPECT_GE(plan.score, *found.bound) << plan.schedule.name;
+      with_turns += has(plan.ideas, Idea::turns) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(with_turns, tried);
+}
+
 // The best so far; of layouts that it did not look at nothing is claimed.
 TEST(LayoutAdvice, ThatIsStoppedHasNoBound) {
   LayoutSpace space;

@@ -201,11 +201,13 @@ TEST(NeverWorse, ThanTheBestMethodOfAnyStaticSchedule) {
     EXPECT_LE(advice.best().score, alone->first);
     const FamilyMember& method = options.methods->others[alone->second];
     chosen.insert(method.method);
-    gains += change_of(method) != TrainingChange::exact ? 1 : 0;
     with_method += has(advice.best().ideas, Idea::method) ? 1 : 0;
+    if (change_of(method) == TrainingChange::exact) continue;
+    ++gains;  // and exact sums are sooner in the stream of `stella` alone, if at all
+    EXPECT_TRUE(has(advice.best().ideas, Idea::method) || advice.best().schedule.name == "stella");
   }
   EXPECT_GT(gains, 20) << "it reaches the loss before exact sums do";
-  EXPECT_GE(with_method, gains);
+  EXPECT_GT(with_method, 20);
   EXPECT_GT(chosen.size(), 4U);
 }
 
