@@ -1,5 +1,5 @@
 // Whole runs of bench_train whose stages send each other activations in formats of their own.
-#include "integration/runs/train_runs_fixture.hpp"
+#include "integration/train_runs/train_runs_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "integration/runs/train_runs_fixture.hpp"
+#include "integration/train_runs/train_runs_fixture.hpp"
 #include "planner/tune/family.hpp"
 
 namespace longhaul::testing {

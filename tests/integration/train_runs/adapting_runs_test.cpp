@@ -1,5 +1,5 @@
 // Runs of bench_train whose batches and rate a controller adapts, and probe runs.
-#include "integration/runs/train_runs_fixture.hpp"
+#include "integration/train_runs/train_runs_fixture.hpp"
 #include "planner/tune/surrogate.hpp"
 
 namespace longhaul::testing {

@@ -1,5 +1,5 @@
 // Runs of bench_train: what a method chooses for tensors, and what validation looks at.
-#include "integration/runs/train_runs_fixture.hpp"
+#include "integration/train_runs/train_runs_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {

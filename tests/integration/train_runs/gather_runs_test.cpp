@@ -1,5 +1,5 @@
 // Whole runs of bench_train whose nodes sum gradients: numbers that other code gets too.
-#include "integration/runs/train_runs_fixture.hpp"
+#include "integration/train_runs/train_runs_fixture.hpp"
 
 namespace longhaul::testing {
 namespace {

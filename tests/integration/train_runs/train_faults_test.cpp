@@ -1,7 +1,7 @@
 // Runs of bench_train that were cut short, and what they go on from.
 #include <cctype>
 
-#include "integration/runs/train_runs_fixture.hpp"
+#include "integration/train_runs/train_runs_fixture.hpp"
 #include "plan/lowering/part_lowering.hpp"
 #include "planner/make_schedule.hpp"
 #include "scenario/reader/load.hpp"
