@@ -206,14 +206,14 @@ FilledSchedule place_prompts(SimulatedBubbles bubbles, const Scenario& scenario,
   const std::vector<prefill::Served>& served = filled.served;
   std::optional<std::int64_t> iterations;
   if (input.backlog) {
-    const TimePoint begin = now();
     iterations = input.backlog->iterations;
     prefill::ControllerMeans means = means_of(filled.bubbles, scenario, input, served);
+    const TimePoint begin = now();
     filled.decisions = prefill::place_backlog(iteration, served, input.requests, input.policy,
                                               *input.backlog, means);
+    filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
     prefill::send_backlog_keys(filled.decisions, served, means.sending, *means.link);
     filled.kv_delay = means.link->waited();
-    filled.placement = (now() - begin) / std::max<std::int64_t>(1, std::ssize(filled.decisions));
   } else {
     fill_open_loop(scenario, input, filled);
   }

@@ -60,6 +60,8 @@ std::vector<std::string> left_out_of_backlog(const Scenario& scenario, const Pre
                                scenario.served.front().stages) &&
       some([](const ServedModel& each) { return each.slo_ttft.has_value(); }))
     left_out.emplace_back("slo_ttft");
+  else if (some([](const ServedModel& each) { return each.slo_ttft && each.decode; }))
+    left_out.emplace_back("keys and first tokens in slo_ttft");
   return left_out;
 }
 

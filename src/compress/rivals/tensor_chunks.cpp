@@ -19,6 +19,7 @@ std::vector<TensorChunk> chunks_of(std::span<const TensorShape> tensors, std::si
   const TensorShape whole{0, count, 1};
   std::vector<TensorChunk> chunks;
   for (const TensorShape& tensor : tensors.empty() ? std::span{&whole, 1} : tensors) {
+    if (tensor.rows == 0 || tensor.columns == 0) continue;  // of a part without layers
     if (tensor.columns == 1) {
       const std::size_t columns = largest_divisor(tensor.rows, along);
       for (std::size_t x = 0; x < tensor.rows; x += columns)

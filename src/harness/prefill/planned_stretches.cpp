@@ -99,10 +99,15 @@ void require_playable(const PlannedStretches& planned, const PrefillSettings& se
                      "play prefills as long as they are estimated"}})
       if (is_given) fail("{}: ranks {}. Leave prefill.{} out.", model.name, why, key);
   }
-  if (planned.limits_memory() && settings.backlog && is_planned && planned.sends_kv())
+  if (planned.limits_memory() && settings.backlog && !is_planned)
     fail(
-        "{}: a planned backlog keeps no account of keys and values that leave. Leave "
-        "memory.capacity or prefill.decode out, or write --controller live.",
+        "{}: a live backlog keeps no account of memory. Leave memory.capacity out, or write "
+        "--controller planned.",
+        planned.scenario.name);
+  if (planned.limits_memory() && settings.backlog && planned.sends_kv())
+    fail(
+        "{}: a backlog keeps no account of keys and values that leave. Leave memory.capacity or "
+        "prefill.decode out.",
         planned.scenario.name);
   if (planned.limits_memory() && settings.manners == prefill::Manners::careless)
     fail("{}: --policy careless keeps no account of memory. Leave memory.capacity out.",
@@ -200,7 +205,8 @@ FilledStretch PlannedStretches::fill(int pair, const PrefillSettings& settings) 
   for (prefill::Decision decision : decisions) {
     if (!decision.is_done() || decision.start < begin) continue;
     if (decision.start >= over && (stretch.demand.backlog || decision.arrival >= over)) continue;
-    for (Duration* time : {&decision.arrival, &decision.start, &decision.end}) *time -= begin;
+    for (Duration* time : {&decision.arrival, &decision.wanted, &decision.start, &decision.end})
+      *time -= begin;
     if (decision.start >= stretch_time()) {
       stretch.demand.waiting.push_back(decision);
       continue;

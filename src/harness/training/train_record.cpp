@@ -121,6 +121,9 @@ ordered_json curve_json(const TrainCurve& curve, const TrainRun& run, const Trai
       curve.period > Duration::zero() ? ordered_json(curve.period.count()) : ordered_json{};
   json["predicted_period_ns"] =
       curve.predicted_period ? ordered_json(curve.predicted_period->count()) : ordered_json{};
+  json["longer_at_first_ns"] = ordered_json::array();  // of the first exchanges, which send more
+  for (const Duration longer : curve.longer_at_first)
+    json["longer_at_first_ns"].push_back(longer.count());
   json["fresh_share"] = or_nothing(curve.fresh_share());
   json["predicted_fresh_share"] = or_nothing(curve.predicted_fresh_share);
   json["sent"] = {{"payload_bytes", curve.payload_bytes},

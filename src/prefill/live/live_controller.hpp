@@ -148,7 +148,8 @@ private:
     std::size_t next_block = 0;       ///< of its GPU, as that ended
     bool is_done = false;             ///< its first token is there
     bool is_withdrawn = false;
-    bool comes_back = false;  ///< withdrawn, and waits again
+    bool comes_back = false;   ///< withdrawn, and waits again
+    bool is_given_up = false;  ///< its sender has gone: it does not wait again
   };
   struct Choice {
     std::size_t pipeline = 0;

@@ -40,7 +40,7 @@ void LiveController::token_ended(const LiveAnswer& answer, Duration end) {
 
 bool LiveController::some_decode_slot(std::size_t model) const {
   for (std::size_t p = 0; p < live_.pipelines.size(); ++p)
-    if (live_.pipelines[p].model == model && has_decode_slot(p)) return true;
+    if (live_.pipelines[p].model == model && !is_dead_[p] && has_decode_slot(p)) return true;
   return false;
 }
 
@@ -122,6 +122,7 @@ void LiveController::cancel(std::int64_t request, Duration now) {
   const auto found = entry_of_.find(static_cast<std::int32_t>(request));
   if (found == entry_of_.end()) return;
   Entry& entry = entries_[found->second];
+  entry.is_given_up = true;
   if (entry.is_withdrawn || withdraw(entry, now)) entry.comes_back = false;
 }
 
@@ -182,7 +183,7 @@ std::vector<LivePlaced> LiveController::end_stretch(Duration wall,
   std::vector<LivePlaced> placed;
   for (const Entry& entry : entries_) {
     if (!begun.contains(entry.answer.request)) {
-      if (entry.is_withdrawn && !entry.comes_back)
+      if (entry.is_given_up || (entry.is_withdrawn && !entry.comes_back))
         give_up(entry.waiting);
       else if (queue_)
         queue_->put_back(entry.waiting);

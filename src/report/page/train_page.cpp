@@ -38,6 +38,8 @@ struct MethodResult {
   }
   [[nodiscard]] double time() const { return median(times); }
   [[nodiscard]] double loss() const { return median(losses); }
+  /// From one exchange to the next.
+  [[nodiscard]] double period() const { return number_or(first->at("period_ns"), kNever); }
   [[nodiscard]] bool reaches() const { return time() < kNever; }
 };
 
@@ -47,8 +49,12 @@ const ordered_json& last_loss(const ordered_json& curve) {
   return points.empty() ? none : points.back().at(3);
 }
 
-/// By time to the target, those that do not reach it by their last loss.
-std::vector<MethodResult> results_of(const ordered_json& train) {
+/// Exchanges were played, and nothing was learned.
+bool is_timed(const ordered_json& record) { return record.at("compute") == "timed"; }
+
+/// By time to the target, those that do not reach it by their last loss; of a timed run by period.
+std::vector<MethodResult> results_of(const ordered_json& record) {
+  const ordered_json& train = record.at("train");
   std::vector<MethodResult> all;
   for (const ordered_json& curve : train.at("curves")) {
     const std::string name = curve.at("method").get<std::string>();
@@ -58,7 +64,8 @@ std::vector<MethodResult> results_of(const ordered_json& train) {
     found->updates.push_back(number_or(curve.at("iterations_to_target"), kNever));
     found->losses.push_back(number_or(last_loss(curve), kNever));
   }
-  std::ranges::stable_sort(all, [](const MethodResult& a, const MethodResult& b) {
+  std::ranges::stable_sort(all, [&](const MethodResult& a, const MethodResult& b) {
+    if (is_timed(record)) return a.period() < b.period();
     if (a.reaches() || b.reaches()) return a.time() < b.time();
     return a.loss() < b.loss();
   });
@@ -81,12 +88,27 @@ std::string what_was_asked(const ordered_json& record, std::size_t methods) {
       record.at("scenario").get<std::string>(), counted(record.at("ranks").get<int>(), "rank"),
       train.at("data").at("name").get<std::string>(),
       target.empty() ? std::string{"to the least validation loss"} : "to " + target + " soonest",
-      record.at("compute") == "timed" ? "their exchanges were played, nothing was learned"
-                                      : "they were run on ranks");
+      is_timed(record) ? "their exchanges were played, nothing was learned"
+                       : "they were run on ranks");
 }
 
 std::string loss_text(double loss) {
   return loss < kNever ? fmt::format("{:.4g}", loss) : std::string{"none (it diverged)"};
+}
+
+std::string who_exchanges_soonest(const std::vector<MethodResult>& all) {
+  const MethodResult& best = all.front();
+  if (best.period() == kNever) return "No method has two exchanges to time.";
+  return fmt::format("{} exchanges soonest: {} from one exchange to the next.", best.name,
+                     ns_text(best.period()));
+}
+
+std::string how_much_later(const std::vector<MethodResult>& all) {
+  if (all.size() == 1) return "There is nothing to hold it against: it is the only one.";
+  const double best = all[0].period(), second = all[1].period();
+  if (second == kNever) return "No other has two exchanges to time.";
+  return fmt::format("The second, {}, takes {:.1f}% longer.", all[1].name,
+                     100 * (second / best - 1));
 }
 
 std::string who_won(const MethodResult& best, const std::string& target) {
@@ -181,18 +203,19 @@ ordered_json run_of(const ordered_json& record, const std::string& name) {
 
 RunPage page_of(const ordered_json& record, const std::string& name) {
   const ordered_json& train = record.at("train");
-  const std::vector<MethodResult> all = results_of(train);
+  const std::vector<MethodResult> all = results_of(record);
   if (all.empty()) fail("{}: no method is finished. Let the run go on with --resume.", name);
   const std::string target = target_text(train);
-  ordered_json data{
-      {"sentences",
-       {what_was_asked(record, all.size()), who_won(all.front(), target), how_much_sooner(all),
-        how_true_times_are(record), what_limits_method(all.front())}},
-      {"schedules", ordered_json::array()},
-      {"runs", ordered_json::array({run_of(record, name)})},
-      {"timelines", ordered_json::array()},
-      {"training", {{"target", nullptr}, {"curves", ordered_json::array()}}},
-      {"left_out", ""}};
+  ordered_json data{{"sentences",
+                     {what_was_asked(record, all.size()),
+                      is_timed(record) ? who_exchanges_soonest(all) : who_won(all.front(), target),
+                      is_timed(record) ? how_much_later(all) : how_much_sooner(all),
+                      how_true_times_are(record), what_limits_method(all.front())}},
+                    {"schedules", ordered_json::array()},
+                    {"runs", ordered_json::array({run_of(record, name)})},
+                    {"timelines", ordered_json::array()},
+                    {"training", {{"target", nullptr}, {"curves", ordered_json::array()}}},
+                    {"left_out", ""}};
   if (!target.empty()) data["training"]["target"] = train.at("target").at("value");
   for (const ordered_json& curve : train.at("curves"))
     data["training"]["curves"].push_back(curve_row(curve));

@@ -131,7 +131,7 @@ Scenario parse_scenario(std::string_view toml, const std::string& source,
   scenario.run = read_run(root, stages);
   (void)read_search(root);
   check_scenario(root, scenario, costs.weights_known);
-  check_batches(root, scenario);
+  check_batches(root, scenario, placing == Placing::optional);
   store_overrides(scenario.text, overrides);
   return scenario;
 }

@@ -38,15 +38,16 @@ Bytes always_held(const Scenario& scenario, std::size_t stage) {
 /// Bytes that F of one sample leaves on a device of the replica.
 double bytes_of_sample(const ConfigNode& root, const Scenario& scenario, ReplicaId replica,
                        DeviceId stage) {
-  const double samples = scenario.model && root.find("train")->find("hetero") == nullptr
-                             ? scenario.model->microbatch_size
-                             : scenario.train.batch[index(replica)];
+  const ConfigNode* const hetero = root.find("train")->find("hetero");
+  const bool is_divided = hetero != nullptr && read_boolean({hetero, "train.hetero"});
+  const double samples = scenario.model && !is_divided ? scenario.model->microbatch_size
+                                                       : scenario.train.batch[index(replica)];
   return static_cast<double>(scenario.costs_of(replica).activation[index(stage)].count()) / samples;
 }
 
 }  // namespace
 
-void check_batches(const ConfigNode& root, const Scenario& scenario) {
+void check_batches(const ConfigNode& root, const Scenario& scenario, bool may_be_open) {
   const std::vector<int>& batch = scenario.train.batch;
   if (batch.empty()) return;
   for (const ReplicaId replica : scenario.replica_ids())
@@ -56,7 +57,8 @@ void check_batches(const ConfigNode& root, const Scenario& scenario) {
           "train.batch has {} samples for {} (train.adapt.most_batch = {}: more do not fit into "
           "a replica's memory). Give at most {}.",
           batch[index(replica)], text_of(scenario, replica, DeviceId{}), most, most);
-  if (scenario.memory.recompute) return;
+  const bool may_be_divided = may_be_open && scenario.parallel.stages == 1;
+  if (scenario.memory.recompute || may_be_divided) return;
   for (const DeviceId stage : scenario.device_ids()) {
     const auto& capacities = scenario.memory.capacity;
     if (index(stage) >= capacities.size() || !capacities[index(stage)]) continue;

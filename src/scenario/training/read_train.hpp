@@ -39,8 +39,9 @@ void divide_batches_by_time(const ConfigNode& root, Scenario& scenario, std::vec
 
 /// Refuses train.batch where a replica's samples do not fit: more than train.adapt.most_batch, or
 /// activations of one microbatch, with what a device always holds, above memory.capacity. After all
-/// costs. Blocks that are recomputed are not looked at.
-void check_batches(const ConfigNode& root, const Scenario& scenario);
+/// costs. Blocks that are recomputed are not looked at, nor a single stage whose place
+/// `may_be_open`: a search may divide it.
+void check_batches(const ConfigNode& root, const Scenario& scenario, bool may_be_open);
 
 /// Numbers of the gradients of so many bytes of weights: bf16 of a model, otherwise f32.
 [[nodiscard]] std::int64_t gradient_numbers(const Scenario& scenario, Bytes weights);

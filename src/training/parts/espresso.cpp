@@ -64,8 +64,14 @@ public:
   void step(int iteration, std::span<float> weights) override {
     for (Piece& piece : pieces_) piece.method->step(iteration, piece.of(weights));
   }
-  void catch_up(std::span<float> weights) const override {
-    for (const Piece& piece : pieces_) piece.method->catch_up(piece.of(weights));
+  [[nodiscard]] CatchUp catch_up() const override {
+    std::vector<CatchUp> of_pieces;
+    for (const Piece& piece : pieces_) of_pieces.push_back(piece.method->catch_up());
+    if (std::ranges::none_of(of_pieces, [](const CatchUp& each) { return bool{each}; })) return {};
+    return [this, of_pieces = std::move(of_pieces)](std::span<float> weights) {
+      for (std::size_t i = 0; i < pieces_.size(); ++i)
+        if (of_pieces[i]) of_pieces[i](pieces_[i].of(weights));
+    };
   }
   void finish() override {
     for (Piece& piece : pieces_) piece.method->finish();

@@ -152,10 +152,10 @@ public:
   void step(int /*iteration*/, std::span<float> weights) override {
     optimizer_.step(weights, sum_, step_.learning_rate);
   }
-  void catch_up(std::span<float> weights) const override {
-    if (step_.optimizer.lazy == compress::LazyUpdate::skip) return;
-    compress::SparseOptimizer as_dense = optimizer_;
-    as_dense.catch_up(weights);
+  [[nodiscard]] CatchUp catch_up() const override {
+    if (step_.optimizer.lazy == compress::LazyUpdate::skip) return {};
+    return
+        [as_dense = optimizer_](std::span<float> weights) mutable { as_dense.catch_up(weights); };
   }
   void finish() override { take_in_what_sites_left(std::numeric_limits<int>::max()); }
 
@@ -280,7 +280,6 @@ std::vector<std::byte> PartMethod::answer(int /*iteration*/, std::span<const Set
   fail("{}: there is one exchange of a part (what came would be answered in a second).",
        sets.empty() ? "this rank" : sets.front().source);
 }
-void PartMethod::catch_up(std::span<float> /*weights*/) const {}
 void PartMethod::keep_from(int iteration, double keep) {
   fail("{} of the numbers from iteration {} on (this method keeps what it keeps). Write every = 0.",
        keep, iteration);

@@ -21,6 +21,9 @@ struct SetPayload {
   std::span<const std::byte> payload;
 };
 
+/// Plays on a copy of a part's weights what numbers have missed.
+using CatchUp = std::function<void(std::span<float> weights)>;
+
 /// What one replica does with the gradients of one part, apart from when: they become a set that it
 /// sends, and what all have sent becomes a step (docs/training.md, "What an iteration computes").
 /// Calls of one iteration follow each other as below; own_set() of the next one may come between
@@ -46,9 +49,9 @@ public:
   /// The sum of the sets that step() takes, those of the last round, in their order.
   virtual void merge(int iteration, std::span<const SetPayload> sets) = 0;
   virtual void step(int iteration, std::span<float> weights) = 0;
-  /// Makes of a copy of the weights after the last step() those of dense steps: with `exact` plays
-  /// what numbers have missed since they were touched. Changes nothing of the method.
-  virtual void catch_up(std::span<float> weights) const;
+  /// What makes of a copy of the weights after the last step() those of dense steps, later: with
+  /// `exact` it plays what numbers have missed since they were touched. Nothing: they are so.
+  [[nodiscard]] virtual CatchUp catch_up() const { return {}; }
   /// After the last step: what a site left is in the residual.
   virtual void finish() = 0;
 

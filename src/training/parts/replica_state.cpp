@@ -27,16 +27,26 @@ void InTurn::run(int turn, const std::function<void()>& work) {
   pass_on();
 }
 
-/// As dense steps would have made them: the run goes on with the weights as they are.
+/// The run goes on with the weights as they are; take_kept() makes of these those of dense steps,
+/// off the clock.
 void ReplicaWork::keep(std::size_t number, int iteration) {
   if (settings_.keep_every == 0) return;
   if ((iteration + 1) % settings_.keep_every != 0 && iteration != settings_.last) return;
-  std::vector<float> weights = parts_[number]->weights;
-  parts_[number]->method->catch_up(weights);
+  CatchUp catch_up = parts_[number]->method->catch_up();
   const std::lock_guard lock{mutex_};
   std::vector<float>& all = kept_[iteration];
   all.resize(ranges_.back().first + ranges_.back().count);
-  std::ranges::copy(weights, all.begin() + static_cast<std::ptrdiff_t>(ranges_[number].first));
+  std::ranges::copy(parts_[number]->weights,
+                    all.begin() + static_cast<std::ptrdiff_t>(ranges_[number].first));
+  if (catch_up) to_catch_up_[iteration].emplace_back(ranges_[number], std::move(catch_up));
+}
+
+std::map<int, std::vector<float>> ReplicaWork::take_kept() {
+  for (auto& [iteration, parts] : to_catch_up_)
+    for (auto& [range, catch_up] : parts)
+      catch_up(std::span{kept_.at(iteration)}.subspan(range.first, range.count));
+  to_catch_up_.clear();
+  return std::exchange(kept_, {});
 }
 
 void ReplicaWork::save(StateWriter& to) const {

@@ -112,7 +112,7 @@ public:
   /// After the last update. All numbers of the rank.
   [[nodiscard]] std::vector<float> weights() const;
   /// After updates that are kept, since the last call: by iteration.
-  [[nodiscard]] std::map<int, std::vector<float>> take_kept() { return std::exchange(kept_, {}); }
+  [[nodiscard]] std::map<int, std::vector<float>> take_kept();
   /// Of a part, as PartMethod has them. A rank whose gradients another sums has seen its own, and
   /// nothing waits with it.
   [[nodiscard]] std::span<const float> residual(std::size_t part) const;
@@ -192,7 +192,8 @@ private:
   std::vector<Range> ranges_;
   std::vector<double> losses_;
   std::map<int, std::vector<float>> kept_;
-  std::map<int, Change> changes_;  ///< from an iteration on
+  std::map<int, std::vector<std::pair<Range, CatchUp>>> to_catch_up_;  ///< of kept_
+  std::map<int, Change> changes_;                                      ///< from an iteration on
   std::atomic<bool> has_diverged_ = false;
   std::mutex mutex_;  ///< of flights, versions, changes and what is kept
 };

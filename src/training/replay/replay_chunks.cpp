@@ -32,6 +32,7 @@ std::vector<ReplayTile> replayed_tiles(std::span<const nn::ParameterPlace> tenso
   std::vector<ReplayTile> tiles;
   for (const nn::ParameterPlace& tensor :
        tensors.empty() ? std::span{&std::as_const(all), 1} : tensors) {
+    if (tensor.rows == 0 || tensor.columns == 0) continue;
     const bool is_vector = tensor.columns == 1;
     const std::size_t height = is_vector ? 1 : tensor.rows;
     const std::size_t width = is_vector ? tensor.rows : tensor.columns;

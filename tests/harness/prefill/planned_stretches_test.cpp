@@ -1,5 +1,6 @@
 #include "harness/prefill/planned_stretches.hpp"
 
+#include <algorithm>
 #include <tuple>
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include "base/index.hpp"
 #include "harness/prefill/prefill_record.hpp"
 #include "harness/prefill/prefill_rows.hpp"
+#include "harness/prefill/stretch_outcome.hpp"
 #include "plan/lowering/lower.hpp"
 #include "plan/rows.hpp"
 #include "prefill/accounts/training_state.hpp"
@@ -75,6 +77,32 @@ TEST(PlannedStretches, HaveAllPassesOfAPromptInOneStretch) {
   }
 }
 
+// The first capacity at which prompts of both stretches wait for memory.
+TEST(PlannedStretches, TellWhatStaysIdleForMemoryInEach) {
+  PrefillSettings settings;
+  settings.pairs = 2;
+  settings.backlog = prefill::BacklogOptions{.waiting = 4, .iterations = 2};
+  const auto waits_in = [](const FilledStretch& stretch) {
+    return std::ranges::any_of(stretch.decisions, &prefill::Decision::waited_for_memory);
+  };
+  for (double capacity = 1e5; capacity < 1e9; capacity *= 1.02) {
+    const PlannedStretches planned =
+        tiny({"costs.activation=100KiB", "prefill.stages=1",
+              "prefill.model={layers = 6, hidden = 64, intermediate = 128, heads = 4, kv_heads = "
+              "4, head_size = 16, vocabulary = 100}",
+              fmt::format("memory.capacity={:.0f}B", capacity)},
+             settings);
+    const FilledStretch first = planned.fill(0, settings), second = planned.fill(1, settings);
+    if (!waits_in(first) || !waits_in(second)) continue;
+    for (const FilledStretch* each : {&first, &second}) {
+      const StretchOutcome outcome = outcome_of_filled(planned, *each, each->predicted);
+      EXPECT_GT(outcome.idle[static_cast<std::size_t>(prefill::IdleCause::memory)], 0ns);
+    }
+    return;
+  }
+  FAIL() << "none waited in both";
+}
+
 TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
   EXPECT_EQ(refusal({}), "");
   EXPECT_EQ(refusal({"prefill.chunk=16"}), "");
@@ -95,7 +123,8 @@ TEST(PlannedStretches, RefuseWhatRanksDoNotKeepTo) {
   EXPECT_THAT(refusal(with_keys, tiny_input().at("requests"), backlog),
               HasSubstr("Leave memory.capacity or prefill.decode out"));
   backlog.controller = PrefillController::live;
-  EXPECT_EQ(refusal(with_keys, tiny_input().at("requests"), backlog), "");
+  EXPECT_THAT(refusal({"memory.capacity=1GiB"}, tiny_input().at("requests"), backlog),
+              HasSubstr("a live backlog keeps no account of memory"));
   EXPECT_THAT(refusal({}, "{\"timestamp\": 0, \"input_length\": 60, \"takes_ns\": 5}\n"),
               HasSubstr("request 0: ranks play prefills as long as they are estimated"));
 }

@@ -79,6 +79,19 @@ TEST(TrainPage, AnswersInFiveSentences) {
 
 /// Of methods that do not get to the target, and without one, the last validation counts: half of
 /// the runs of a method that reach it are not enough.
+TEST(TrainPage, OfATimedRunSaysWhichExchangesSoonest) {
+  ordered_json quick = curve("topk", 1, nullptr), slow = curve("none", 1, nullptr);
+  quick["points"] = slow["points"] = ordered_json::array();
+  slow["period_ns"] = 15'300'000;
+  ordered_json record = record_of({slow, quick});
+  record["compute"] = "timed";
+  const auto sentences =
+      train_page(record, "runs/train").data["sentences"].get<std::vector<std::string>>();
+  EXPECT_EQ(sentences[1], "topk exchanges soonest: 10.2 ms from one exchange to the next.");
+  EXPECT_EQ(sentences[2], "The second, none, takes 50.0% longer.");
+  EXPECT_THAT(sentences[4], HasSubstr("What limits topk"));
+}
+
 TEST(TrainPage, TellsWhoEndsLowestWhereNoMethodGetsThere) {
   ordered_json record =
       record_of({curve("none", 1, 2.4), curve("fp16", 1, 2.3, {200, 1'000'000'000}),

@@ -45,13 +45,21 @@ TEST(BatchMemory, RefusesActivationsThatDoNotFit) {
   EXPECT_EQ(complaint(kScenario, {"memory.capacity=11MiB", "memory.recompute=true"}), "accepted");
 }
 
+/// A search may yet divide a stage whose place is open.
+TEST(BatchMemory, LeavesAnOpenLayoutToItsSearch) {
+  const std::vector<std::string> small{"memory.capacity=8MiB"};
+  const Scenario open = parse_scenario(kScenario, "s.toml", small, Placing::optional);
+  EXPECT_EQ(open.train.batch, (std::vector<int>{20, 40}));
+}
+
 /// Activations of a [model] are of microbatch_size samples: more samples need more.
 TEST(BatchMemory, CountsSamplesOfRealLayers) {
-  const auto said = [](const std::string& batch, const std::string& capacity) {
+  const auto said = [](const std::string& batch, const std::string& capacity,
+                       const std::string& hetero = "") {
+    std::vector<std::string> set{"train.batch=" + batch, "memory.capacity=" + capacity};
+    if (!hetero.empty()) set.push_back("train.hetero=" + hetero);
     try {
-      (void)load_scenario(
-          testing::kShippedScenarios / "train-2dc.toml",
-          std::vector<std::string>{"train.batch=" + batch, "memory.capacity=" + capacity});
+      (void)load_scenario(testing::kShippedScenarios / "train-2dc.toml", set);
     } catch (const Error& error) {
       return std::string{error.what()};
     }
@@ -59,6 +67,7 @@ TEST(BatchMemory, CountsSamplesOfRealLayers) {
   };
   EXPECT_EQ(said("4", "1GB"), "accepted");
   EXPECT_THAT(said("100000", "1GB"), HasSubstr("train.batch has 100000 samples for replica 0"));
+  EXPECT_THAT(said("100000", "1GB", "false"), HasSubstr("has 100000 samples for replica 0"));
   const std::string over = said("[4, 4, 100000, 4]", "1GB");
   EXPECT_THAT(over, HasSubstr("replica 2 (rank 2)"));
   const std::size_t at = over.find("Give at most ");

@@ -85,6 +85,19 @@ class TrainFigures(unittest.TestCase):
         self.assertEqual(list(own["source"]), ["measured"] * 2)
         self.assertEqual(provenance.problems(table), [])
 
+    def test_first_exchanges_that_send_more_take_longer_at_each_rate(self):
+        first = {"onebit": [10 ** 9] * 60, "dgc:ramp=10": [3 * 10 ** 9, 10 ** 9], "none": []}
+        there = {"onebit": [5 * 10 ** 7] * 2, "dgc:ramp=10": [2 * 10 ** 7, 10 ** 7], "none": []}
+        self.keep("numbers", [curve(method, 1, 10 ** 8, 100) | {"longer_at_first_ns": longer}
+                              for method, longer in first.items()])
+        self.keep("5Mbps", [curve(method, 1, 2 * 10 ** 7, None, timed=True) | {"longer_at_first_ns": longer}
+                            for method, longer in there.items()])
+        table = self.drawn("train-methods")
+        seconds = table[table["rate_mbps"] == 5].set_index("method")["seconds_to_target"]
+        self.assertAlmostEqual(seconds["none"], 2)
+        self.assertAlmostEqual(seconds["onebit"], 2 + 60 * 0.05)
+        self.assertAlmostEqual(seconds["dgc:ramp=10"], 2 + 0.03)
+
     def test_what_did_not_reach_the_target_has_no_time(self):
         self.keep("numbers", [curve("none", 1, 10 ** 8, 100), curve("stella", 1, 10 ** 7, None)])
         table = self.drawn("train-methods").set_index("method")

@@ -224,7 +224,7 @@ TEST(PartMethods, CatchUpWithTheDenseOptimizerFedZeros) {
       compress::add_to(sum, compress::decode(set, {.source = "here"}));
       compress::dense_step(step.optimizer, i + 1, step.learning_rate, dense, sum, state);
       std::vector<float> looked_at = weights;
-      method->catch_up(looked_at);
+      method->catch_up()(looked_at);
       for (std::size_t k = 0; k < kCount; ++k) {
         EXPECT_NEAR(looked_at[k], dense[k], 1e-6) << k << " after " << i;
         farthest = std::max(farthest, static_cast<double>(std::fabs(weights[k] - dense[k])));

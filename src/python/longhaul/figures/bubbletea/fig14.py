@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 
 from longhaul.drawing import style
 from longhaul.drawing.figure import Drawn, Figure, Repeat
+from longhaul.errors import Failure
 from longhaul.figures.bubbletea import asked
 from longhaul.papers import claims
 from longhaul.papers.expected import Expected, of_claim
@@ -83,6 +84,8 @@ def simulated_ms(stages):
                    "--set", f"parallel.replicas={3 * stages}", "--set", f"prefill.stages={stages}",
                    "--set", f"prefill.hop={round(1e6 * HOP_MS)}ns"])
         times = pd.read_csv(placed)
+    if (times["answer"] != "placed").any():
+        raise Failure(f"bubbletea-fig14: a prompt was refused on {stages} stages. Lengthen the bubbles.")
     return dict(zip(times["tokens"], (times["end_ns"] - times["start_ns"]) / 1e6))
 
 

@@ -67,7 +67,7 @@ def row_of(idea, load, words, found):
     return {"idea": idea, "load": load, "training": 100 * share["training"],
             "total": 100 * share["total"], "useful": 100 * share["useful"],
             "bound": 100 * share["upper_bound"], "bound_reason": share["bound_reason"],
-            "above_bound": max(0.0, share["total"] - share["upper_bound"]),
+            "above_bound": max(0.0, round(share["total"] - share["upper_bound"], 9)),
             "refused": refused / requests["offered"],
             **{column: refused_between(requests["by_length"], *between)
                for column, between in CLASSES.items()},

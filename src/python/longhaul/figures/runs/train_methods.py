@@ -86,26 +86,45 @@ def rates_text(rates):
 def numbers(results):
     """A row for each method, seed and rate. Composed: updates times the period that was measured at
     the rate; of a method whose weights may be old only where it was trained over that rate."""
-    learned = train_records.curve_table(train_records.record_of(results / "numbers"), results / "numbers")
+    record = train_records.record_of(results / "numbers")
+    learned = train_records.curve_table(record, results / "numbers")
+    first = longer_at_first(record)
     rows = [learned.assign(rate_mbps=mbps_of(OWN))]
     for directory in sorted(results.iterdir()):
         if not directory.name.endswith("bps") or not is_finished(directory):
             continue
         if directory.name == OWN:
             continue
-        timed = train_records.curve_table(train_records.record_of(directory), directory).drop_duplicates("method")
+        record = train_records.record_of(directory)
+        timed = train_records.curve_table(record, directory).drop_duplicates("method")
+        longer = longer_at_first(record)
         for _, period in timed.iterrows():
             for _, curve in learned[learned["method"] == period["method"]].iterrows():
                 if curve["stale"] or pd.isna(curve["updates"]):
                     continue
                 steps = curve["updates"] / curve["local_steps"]
+                method = curve["method"]
+                surcharge = surcharge_of(longer[method], min(int(steps), len(first[method])))
                 rows.append(pd.DataFrame([{
                     **period.to_dict(), "seed": curve["seed"], "updates": curve["updates"],
                     "learning_rate": curve["learning_rate"], "validation": curve["validation"],
                     "source": "composed", "rate_mbps": mbps_of(directory.name),
-                    "seconds_to_target": steps * period["period_s"]}]))
+                    "seconds_to_target": steps * period["period_s"] + surcharge}]))
     return pd.concat(rows, ignore_index=True).sort_values(["method", "rate_mbps", "seed"],
                                                           ignore_index=True)
+
+
+def longer_at_first(record):
+    """By method: how much longer each of its first exchanges takes, which send more; seconds."""
+    return {curve["method"]: [ns / 1e9 for ns in curve.get("longer_at_first_ns", ())]
+            for curve in record["train"]["curves"]}
+
+
+def surcharge_of(longer, exchanges):
+    """Of so many first exchanges; a run that is shorter than that shows the last one's."""
+    if not longer:
+        return 0
+    return sum(longer[:exchanges]) + longer[-1] * max(0, exchanges - len(longer))
 
 
 def mbps_of(text):
