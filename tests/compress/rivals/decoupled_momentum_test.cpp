@@ -81,6 +81,7 @@ TEST(TensorChunks, AreOfOneTensor) {
   EXPECT_THAT(times, ::testing::Each(1));
   EXPECT_EQ(kept_of_chunks(chunks, 0.25), 4 * 1 + 2 * 1);
   EXPECT_EQ(kept_of_chunks(chunks, 1), 34);
+  EXPECT_THAT(chunks_of({}, 0, 3, 5), ::testing::IsEmpty()) << "a part without layers";
 }
 
 TEST(DecoupledMomentum, ThatKeepsAllSendsItsGradient) {
