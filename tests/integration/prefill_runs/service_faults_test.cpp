@@ -47,10 +47,12 @@ TEST_P(ServiceFaults, AnswerNoRequestTwiceAndFailWhatWaits) {
   EXPECT_EQ(client.count("refused") + client.count("cancelled"), 0);
   constexpr std::size_t kController = 4;
   if (GetParam().rank != kController) {
-    // Requests that had a place on the rank fail by its name, others with the run.
+    // Requests that had a place on the rank fail by its name, others with the run. A frozen one is
+    // awake again where another rank has ended the run first (mpirun wakes it).
     const std::string gone = fmt::format("rank {} is gone", GetParam().rank);
-    EXPECT_THAT(output(), HasSubstr(gone + ": its requests have failed: "));
-    EXPECT_GT(client.count_failed(gone), 0);
+    const bool is_named = output().find(gone + ": its requests have failed: ") != std::string::npos;
+    EXPECT_TRUE(is_named || !is_killed) << output();
+    EXPECT_EQ(client.count_failed(gone) > 0, is_named);
     client.expect_one_answer_each();
     EXPECT_GT(client.count("failed"), 0);
   } else if (is_killed) {  // mpirun wakes a frozen one before it ends it
