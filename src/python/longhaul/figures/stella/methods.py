@@ -259,5 +259,4 @@ def of_range(claim, readings):
     return claims.over_inputs(readings.values(), both)
 
 
-NOT_HERE = ("Iteration speed alone: convergence, at most 18% slower by the paper, is measured "
-            "elsewhere.")
+NOT_HERE = ("Simulated iteration speed alone: convergence, at most 18% slower by the paper, is not in it.")
